@@ -1,0 +1,115 @@
+"""Transactions you can see: who may write, for which tenant, at what time of the database.
+
+Every access to a tenant's rows happens inside `write`, `read` or `sweep`. Row-level security shows `oz0_app`
+a tenant only while `oz0.tenant` is set, and each of these sets it for one transaction (MACHINES 7).
+Time is the database's `oz0_now()`, so a test can move it and no process clock decides anything between processes.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from django.db import connection, transaction
+
+SWEEP_ROLE: Final = "oz0_sweep"
+
+
+class NotInWrite(RuntimeError):
+    """Code that changes rows ran outside `db.write()`."""
+
+
+@dataclass
+class _Write:
+    tenant: UUID
+    now: datetime
+    before_commit: dict[str, Callable[[], None]] = field(default_factory=dict)
+
+
+_current: ContextVar[_Write | None] = ContextVar("oz0_write", default=None)
+
+
+@contextmanager
+def write(tenant: UUID) -> Iterator[datetime]:
+    """One durable transaction on `tenant`'s rows; yields the database's time at its start.
+
+    It is always the outermost transaction: inside another one it raises `RuntimeError`.
+    """
+    with transaction.atomic(durable=True):
+        state = _Write(tenant, _enter(tenant))
+        token = _current.set(state)
+        try:
+            yield state.now
+            while state.before_commit:
+                state.before_commit.pop(next(iter(state.before_commit)))()
+        finally:
+            _current.reset(token)
+
+
+@contextmanager
+def read(tenant: UUID) -> Iterator[datetime]:
+    """One read-only transaction on `tenant`'s rows: PostgreSQL refuses any write in it. Yields its time."""
+    with transaction.atomic(durable=True):
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION READ ONLY")
+        yield _enter(tenant)
+
+
+@contextmanager
+def read_as_person(user_id: int) -> Iterator[datetime]:
+    """One read-only transaction that sees the memberships of one person, of whatever tenant, and those tenants."""
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION READ ONLY")
+        cursor.execute("SELECT set_config('oz0.person', %s, true), oz0_now()", [str(user_id)])
+        yield cursor.fetchone()[1]
+
+
+@contextmanager
+def sweep() -> Iterator[datetime]:
+    """One read-only transaction that sees every tenant's work, for finding what is due. Yields its time.
+
+    What it finds is then locked and changed in a `write` of the tenant it belongs to.
+    """
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION READ ONLY")
+        cursor.execute(f"SET LOCAL ROLE {SWEEP_ROLE}")
+        cursor.execute("SELECT oz0_now()")
+        yield cursor.fetchone()[0]
+
+
+def must_write() -> datetime:
+    """Demand an open `write` and return its time. Raises `NotInWrite`."""
+    return _writing().now
+
+
+def writing_tenant() -> UUID:
+    """The tenant of the open `write`. Raises `NotInWrite`."""
+    return _writing().tenant
+
+
+def before_commit(name: str, act: Callable[[], None]) -> None:
+    """Run `act` once at the end of the open `write`, still inside its transaction. `name` makes it once."""
+    _writing().before_commit.setdefault(name, act)
+
+
+def after_commit(act: Callable[[], None]) -> None:
+    """Run `act` once the open `write` has committed. A failure of it is logged and never undoes the commit."""
+    must_write()
+    transaction.on_commit(act, robust=True)
+
+
+def _writing() -> _Write:
+    state = _current.get()
+    if state is None:
+        raise NotInWrite("this changes rows: call it inside `with db.write(tenant):`")
+    return state
+
+
+def _enter(tenant: UUID) -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('oz0.tenant', %s, true), oz0_now()", [str(tenant)])
+        now: datetime = cursor.fetchone()[1]
+    return now

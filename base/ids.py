@@ -1,0 +1,41 @@
+"""Ids: a UUIDv7 in the database, a TypeID (`job_01k6…`) wherever a person or a program reads one."""
+
+from typing import Final
+from uuid import UUID
+
+from typeid import TypeID
+from typeid.errors import TypeIDException
+from uuid_utils import compat
+
+JOB: Final = "job"
+CALL: Final = "call"
+ATTEMPT: Final = "att"
+HOLD: Final = "hold"
+TURN: Final = "turn"
+NODE: Final = "node"
+TENANT: Final = "ten"
+
+
+class BadId(ValueError):
+    """A text that is not the id it should be; the message says which kind was expected."""
+
+
+def new() -> UUID:
+    """A new time-ordered UUIDv7. For edges and model defaults, never for `rules`."""
+    return compat.uuid7()
+
+
+def show(prefix: str, value: UUID) -> str:
+    """The TypeID of `value`: `show("job", …)` is `job_01k6f4n7qz…`, 26 characters after the underscore."""
+    return f"{prefix}_{TypeID.from_uuid(suffix=value, prefix=prefix).suffix}"
+
+
+def parse(prefix: str, text: str) -> UUID:
+    """The UUID of a TypeID with this prefix. Raises `BadId`."""
+    try:
+        parsed = TypeID.from_string(text)
+    except (TypeIDException, ValueError) as error:
+        raise BadId(f"{text[:80]!r} is not an id such as {prefix}_01k6f4n7qz…") from error
+    if parsed.prefix != prefix:
+        raise BadId(f"{text[:80]!r} is not the id of a {prefix}: it starts with {parsed.prefix!r}")
+    return UUID(str(parsed.uuid))

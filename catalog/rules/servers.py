@@ -1,0 +1,55 @@
+"""Values that say which MCP server to open and what its listing was."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSpec:
+    """A stdio server to run for one tenant. Sessions are shared by equal `key` and replaced when a part of it changes.
+
+    `startup` is in seconds; `env` may hold live credentials and is never shown or logged.
+    """
+
+    tenant: UUID
+    tool_id: UUID
+    tool: str
+    version: str  # digest of the plugin version
+    credential_version: str
+    argv: tuple[str, ...]
+    cwd: str
+    startup: float
+    slots: int
+    env: Mapping[str, str] = field(repr=False, compare=False, default_factory=dict)
+
+    @property
+    def key(self) -> tuple[UUID, UUID, str, str]:
+        """What a session may be shared by. The listing's digest is checked for each call on top of it."""
+        return (self.tenant, self.tool_id, self.version, self.credential_version)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFunction:
+    """One entry of a server's own listing. `digest` covers everything the model or a policy can see (RULES C2)."""
+
+    name: str
+    title: str
+    description: str
+    input_schema: Mapping[str, Any]
+    output_schema: Mapping[str, Any] | None
+    annotations: Mapping[str, Any]
+    meta: Mapping[str, Any]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredListing:
+    """A listing read from the server itself, all pages. `digest` ignores the order of entries (RULES C2, C3)."""
+
+    digest: str
+    protocol: str
+    server_name: str
+    server_version: str
+    functions: tuple[ListedFunction, ...]

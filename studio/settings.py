@@ -1,0 +1,135 @@
+"""Every setting, read once from the environment; `docs/operating.md` lists them.
+
+`oz0 up` writes what it started (addresses, secrets) to `services.json` in the state folder; the environment wins over it.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.csp import CSP
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+OZ0_HOME: Final = Path(os.environ.get("OZ0_HOME", ".oz0")).absolute()
+
+
+def _services() -> dict[str, str]:
+    """What `oz0 up` started, or nothing when it never ran here."""
+    file = OZ0_HOME / "services.json"
+    try:
+        found: dict[str, str] = json.loads(file.read_text())
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{file} is not JSON ({error}); delete it and run `oz0 up` again") from error
+    return found
+
+
+env = environ.Env()
+environ.Env.ENVIRON = {**_services(), **os.environ}  # type: ignore[assignment]
+
+SECRET_KEY: str = env.str("OZ0_SECRET_KEY", default="")
+if not SECRET_KEY:
+    raise ImproperlyConfigured("OZ0_SECRET_KEY is not set: run `oz0 up` here first, or set it to 50 random characters")
+DEBUG: bool = env.bool("OZ0_DEBUG", default=False)
+ALLOWED_HOSTS: list[str] = env.list("OZ0_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+CSRF_TRUSTED_ORIGINS: list[str] = env.list("OZ0_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "django_htmx",
+    "tenants",
+    "catalog",
+    "budgets",
+    "jobs",
+    "approvals",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "studio.urls"
+ASGI_APPLICATION = "studio.asgi.application"
+AUTH_USER_MODEL = "tenants.User"
+LOGIN_URL = "sign-in"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "templates"],
+        "APP_DIRS": False,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+
+def _database(name: str) -> dict[str, Any]:
+    """The connection named by an environment variable holding a `postgres://` address."""
+    if not env.str(name, default=""):
+        raise ImproperlyConfigured(f"{name} is not set: run `oz0 up` here first, or set it to postgres://user:password@host/name")
+    found: dict[str, Any] = dict(env.db_url(name))
+    if found.get("ENGINE") != "django.db.backends.postgresql":
+        raise ImproperlyConfigured(f"{name} must be a postgres:// address: oz0 studio keeps its promises with PostgreSQL's own locks")
+    return found | {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
+
+
+# Migrations run as the owner of the schema, everything else as a role that row-level security binds (MACHINES 7).
+DATABASES = {"default": _database("DATABASE_OWNER_URL" if env.bool("OZ0_AS_OWNER", default=False) else "DATABASE_URL")}
+REDIS_URL: str = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
+BROKER_URL: str = env.str("BROKER_URL", default=REDIS_URL)
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        # redis-py's default socket_timeout closes an idle blocking read after five seconds
+        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None, "socket_connect_timeout": 0.5}]},
+    }
+}
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+STATIC_URL = "static/"
+STATICFILES_DIRS = [ROOT / "static"]
+STATIC_ROOT = OZ0_HOME / "static"
+WHITENOISE_USE_FINDERS = True
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_NAME = "oz0_session"
+CSRF_COOKIE_NAME = "oz0_csrf"
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CSP = {
+    "default-src": [CSP.NONE],
+    "script-src": [CSP.SELF],
+    "style-src": [CSP.SELF],
+    "img-src": [CSP.SELF, "data:"],
+    "font-src": [CSP.SELF],
+    "connect-src": [CSP.SELF],
+    "form-action": [CSP.SELF],
+    "base-uri": [CSP.NONE],
+    "frame-ancestors": [CSP.NONE],
+}

@@ -1,0 +1,10 @@
+"""Django's registration of the `tenants` app."""
+
+from django.apps import AppConfig
+
+
+class TenantsConfig(AppConfig):
+    """What Django knows of the `tenants` app."""
+
+    name = "tenants"
+    default_auto_field = "django.db.models.BigAutoField"
