@@ -1,0 +1,41 @@
+"""The SQL that keeps tenants apart, for migrations: row-level security, and references that carry the tenant."""
+
+from collections.abc import Mapping
+
+from django.db.migrations.operations.special import RunSQL
+
+TENANT = "nullif(current_setting('oz0.tenant', true), '')::uuid"
+PERSON = "nullif(current_setting('oz0.person', true), '')::bigint"
+
+
+def protect(table: str, *, visible: str = f"tenant_id = {TENANT}", swept: bool = False, append_only: bool = False) -> RunSQL:
+    """Show rows of `table` to `oz0_app` only where `visible`; `swept` tables are readable by sweeps of all tenants.
+
+    An `append_only` table takes no update and no delete from the application, whatever its code says.
+    """
+    sql = [
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+        f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
+        f"CREATE POLICY tenant ON {table} TO oz0_app USING ({visible})",
+        f"CREATE POLICY migrations ON {table} TO oz0_owner USING (true)",
+    ]
+    if swept:
+        sql += [f"GRANT SELECT ON {table} TO oz0_sweep", f"CREATE POLICY sweeps ON {table} FOR SELECT TO oz0_sweep USING (true)"]
+    if append_only:
+        sql += [f"REVOKE UPDATE, DELETE, TRUNCATE ON {table} FROM oz0_app"]
+    return RunSQL(sql, RunSQL.noop)
+
+
+def refer(table: str, references: Mapping[str, str]) -> RunSQL:
+    """Make each `column: parent table` of `table` a reference to the parent's (tenant_id, id), so none crosses tenants."""
+    sql = [
+        f"ALTER TABLE {table} ADD CONSTRAINT {table}_{column}_same_tenant FOREIGN KEY (tenant_id, {column}) "
+        f"REFERENCES {parent} (tenant_id, id) DEFERRABLE INITIALLY IMMEDIATE"
+        for column, parent in references.items()
+    ]
+    return RunSQL(sql, RunSQL.noop)
+
+
+def referable(*tables: str) -> RunSQL:
+    """Let other tables refer to these by (tenant_id, id)."""
+    return RunSQL([f"ALTER TABLE {t} ADD CONSTRAINT {t}_in_tenant UNIQUE (tenant_id, id)" for t in tables], RunSQL.noop)

@@ -1,0 +1,217 @@
+"""What exists: plugins and their versions, tools, measured listings, functions, agents, policy and kill switches."""
+
+from enum import StrEnum
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+
+from base.fields import TenantRow, one_of, word
+
+
+class Stage(StrEnum):
+    """Which version of a plugin new jobs get."""
+
+    CURRENT = "current"
+    CANARY = "canary"
+    OLD = "old"
+
+
+class Transport(StrEnum):
+    """How a tool's server is reached."""
+
+    STDIO = "stdio"  # one server shared by a tenant's calls
+    SANDBOX = "sandbox"  # one server per job
+    URL = "url"  # a remote server
+
+
+class Scope(StrEnum):
+    """What a kill switch stops."""
+
+    TENANT = "tenant"
+    AGENT = "agent"
+    TOOL = "tool"
+    FUNCTION = "function"
+
+
+class Plugin(TenantRow):
+    """A folder of tools, agents and skills that belong together."""
+
+    name = models.CharField(max_length=64)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="plugin_once"),
+        ]
+
+
+class PluginVersion(TenantRow):
+    """One state of a plugin's files, named by their digest. Rows of a version never change but for its stage."""
+
+    plugin = models.ForeignKey(Plugin, on_delete=models.PROTECT, related_name="versions", db_constraint=False)
+    version = models.CharField(max_length=64)
+    digest = models.CharField(max_length=64)
+    manifest = models.JSONField()
+    folder = models.TextField()
+    stage = word(default=Stage.CURRENT)
+    added_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["plugin", "digest"], name="plugin_version_once"),
+            models.UniqueConstraint(fields=["plugin"], condition=Q(stage="current"), name="plugin_one_current"),
+            one_of("stage", Stage, "plugin_version_stage"),
+        ]
+
+
+class Tool(TenantRow):
+    """One MCP server of a plugin version. `timeout`, `cleanup` and `startup` are seconds (MACHINES 3)."""
+
+    plugin_version = models.ForeignKey(PluginVersion, on_delete=models.PROTECT, related_name="tools", db_constraint=False)
+    slug = models.CharField(max_length=48)
+    transport = word(default=Transport.STDIO)
+    argv = models.JSONField(default=list)
+    url = models.TextField(blank=True)
+    timeout = models.FloatField(default=60)
+    cleanup = models.FloatField(default=6)
+    startup = models.FloatField(default=60)
+    slots = models.PositiveIntegerField(default=16)
+    sensitive = models.BooleanField(default=False)
+    check_text = models.JSONField(default=dict, help_text="per function: how a person finds out whether it happened")
+    measure_due_at = models.DateTimeField(null=True, help_text="when a node should read its listing next")
+    measure_failures = models.PositiveIntegerField(default=0)
+    down_reason = models.TextField(blank=True, help_text="why its server could not be listed, empty when it could")
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["plugin_version", "slug"], name="tool_once"),
+            one_of("transport", Transport, "tool_transport"),
+            models.CheckConstraint(condition=Q(timeout__gt=0, timeout__lte=3600), name="tool_timeout_range"),
+            models.CheckConstraint(condition=Q(cleanup__gte=0, startup__gt=0, slots__gt=0), name="tool_positive"),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["measure_due_at"], condition=Q(measure_due_at__isnull=False), name="tool_measure_due"),
+        ]
+
+
+class Listing(TenantRow):
+    """What a tool's own server listed at one time."""
+
+    tool = models.ForeignKey(Tool, on_delete=models.PROTECT, related_name="listings", db_constraint=False)
+    digest = models.CharField(max_length=64)
+    measured_at = models.DateTimeField()
+    protocol = models.CharField(max_length=32)
+    server_name = models.CharField(max_length=200)
+    server_version = models.CharField(max_length=200)
+    can_cancel = models.BooleanField(default=True)
+    can_report = models.BooleanField(default=True)
+    current = models.BooleanField(default=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["tool"], condition=Q(current=True), name="listing_one_current"),
+        ]
+
+
+class Function(TenantRow):
+    """One entry of a listing, with what follows from its annotations. Never changed: a new listing has new rows."""
+
+    listing = models.ForeignKey(Listing, on_delete=models.PROTECT, related_name="functions", db_constraint=False)
+    tool = models.ForeignKey(Tool, on_delete=models.PROTECT, related_name="+", db_constraint=False)
+    name = models.CharField(max_length=128)
+    model_name = models.CharField(max_length=64, help_text="what the model calls it: <tool>__<function>")
+    title = models.TextField(blank=True)
+    description = models.TextField(blank=True)
+    input_schema = models.JSONField()
+    output_schema = models.JSONField(null=True)
+    annotations = models.JSONField()
+    meta = models.JSONField()
+    kind = word()
+    read_only = models.BooleanField()
+    honours_key = models.BooleanField()
+    idempotent = models.BooleanField()
+    open_world = models.BooleanField()
+    retry_safe = models.BooleanField()
+    tokens = models.PositiveIntegerField(null=True)
+    entry_digest = models.CharField(max_length=64)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["listing", "name"], name="function_once"),
+        ]
+
+
+class EntryApproval(TenantRow):
+    """That a person approved one exact entry of a remote listing (RULES U1, C3)."""
+
+    tool_slug = models.CharField(max_length=48)
+    function = models.CharField(max_length=128)
+    entry_digest = models.CharField(max_length=64)
+    approved_by = models.ForeignKey("tenants.User", on_delete=models.PROTECT, related_name="+")
+    approved_at = models.DateTimeField()
+    withdrawn_at = models.DateTimeField(null=True)
+
+
+class Agent(TenantRow):
+    """One agent of a plugin version: its instructions, grants and limits, as its file says."""
+
+    plugin_version = models.ForeignKey(PluginVersion, on_delete=models.PROTECT, related_name="agents", db_constraint=False)
+    name = models.CharField(max_length=64)
+    definition = models.JSONField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["plugin_version", "name"], name="agent_once"),
+        ]
+
+
+class Skill(TenantRow):
+    """One skill of a plugin version: text an agent may read."""
+
+    plugin_version = models.ForeignKey(PluginVersion, on_delete=models.PROTECT, related_name="skills", db_constraint=False)
+    name = models.CharField(max_length=64)
+    description = models.TextField(blank=True)
+    text = models.TextField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["plugin_version", "name"], name="skill_once"),
+        ]
+
+
+class PolicyVersion(TenantRow):
+    """A tenant's ordered rules at one time. Immutable; the highest number is in force."""
+
+    number = models.PositiveIntegerField()
+    rules = models.JSONField()
+    made_by = models.ForeignKey("tenants.User", null=True, on_delete=models.PROTECT, related_name="+")
+    made_at = models.DateTimeField()
+    note = models.TextField(blank=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["tenant", "number"], name="policy_number_once"),
+        ]
+
+
+class KillSwitch(TenantRow):
+    """That everything under `scope` and `target` is stopped. `target` is empty for the tenant, else a name.
+
+    A function's target is `<tool>.<function>`.
+    """
+
+    scope = word()
+    target = models.CharField(max_length=200, blank=True)
+    reason = models.TextField(blank=True)
+    on_at = models.DateTimeField()
+    on_by = models.ForeignKey("tenants.User", null=True, on_delete=models.PROTECT, related_name="+")
+    off_at = models.DateTimeField(null=True)
+    off_by = models.ForeignKey("tenants.User", null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["tenant", "scope", "target"], condition=Q(off_at__isnull=True), name="switch_once"
+            ),
+            one_of("scope", Scope, "switch_scope"),
+        ]
