@@ -105,10 +105,14 @@ class _Guardian:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
             os.closerange(3, os.sysconf("SC_OPEN_MAX") if sys.platform != "linux" else _highest_fd() + 1)
-            os.execvp(command[0], command)  # noqa: S606  running what the parent asked for is this program's purpose
+            os.execv(_found(command[0]), command)  # noqa: S606  running what the parent asked for is our purpose
+        except FileNotFoundError as error:
+            _say(f"cannot start {command[0]}: {error.strerror}")
+            os._exit(127)
         except OSError as error:
             _say(f"cannot start {command[0]}: {error.strerror}")
-            os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+        finally:
+            os._exit(126)
 
     def watch(self) -> int:
         """Wait for the command's end or the parent's; the value is the exit code."""
@@ -251,6 +255,16 @@ def _descendants(root: int) -> set[int]:
                 found.add(pid)
                 todo.append(pid)
     return found
+
+
+def _found(name: str) -> str:
+    """The file that `name` means. By hand: `os.execvp` imports modules that another account may not read."""
+    if "/" in name:
+        return name
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        if os.access(f"{folder}/{name}", os.X_OK):
+            return f"{folder}/{name}"
+    raise FileNotFoundError(2, "no such program on PATH")
 
 
 def _highest_fd() -> int:
