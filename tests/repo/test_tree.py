@@ -1,0 +1,222 @@
+"""The tree is as its pages say, and each check sees the fault it is there for."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.repo.clocks import process_clocks
+from tests.repo.layout import misplaced, overlong
+from tests.repo.tree import ROOT, Finding, files, tell
+from tests.repo.words import HOSTS, forbidden_words, passed_over
+from tests.repo.writers import other_writers
+
+type Check = Callable[[Path], list[Finding]]
+CHECKS: tuple[Check, ...] = (misplaced, overlong, other_writers, process_clocks, forbidden_words, passed_over)
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An untouched copy of the tree."""
+    copy = tmp_path_factory.mktemp("tree") / "copy"
+    for path in files(ROOT):
+        target = copy / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    return copy
+
+
+@pytest.fixture
+def add(copied: Path) -> Iterator[Callable[[str, str], None]]:
+    """Put a fault into the copy: `add("jobs/helpers.py", "text")`; it is taken out again after the test."""
+    before: dict[Path, bytes | None] = {}
+
+    def put(place: str, text: str) -> None:
+        path = copied / place
+        before.setdefault(path, path.read_bytes() if path.exists() else None)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes((before[path] or b"") + text.encode())
+
+    yield put
+    for path, content in before.items():
+        if content is None:
+            path.unlink()
+        else:
+            path.write_bytes(content)
+
+
+def imports(tree: Path) -> subprocess.CompletedProcess[str]:
+    """Run the import contracts on a tree, as `make check` does."""
+    found = Path(sys.executable).with_name("lint-imports")
+    return subprocess.run(
+        [found, "--no-logo", "--no-cache"],
+        cwd=tree,
+        env=os.environ | {"PYTHONPATH": str(tree), "COLUMNS": "300"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_the_tree_keeps_its_promises(check: Check) -> None:
+    found = check(ROOT)
+    assert not found, tell(found)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_an_untouched_copy_passes(check: Check, copied: Path) -> None:
+    assert check(copied) == []
+
+
+def test_the_import_contracts_hold_on_an_untouched_copy(copied: Path) -> None:
+    ran = imports(copied)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "said"),
+    [
+        ("jobs/helpers.py", "", "- jobs.helpers"),
+        ("jobs/operations/strays.py", "import approvals.apps\n", "jobs is not allowed to import approvals"),
+        ("base/strays.py", "import tenants.apps\n", "base is not allowed to import tenants"),
+        (
+            "jobs/rules/strays.py",
+            "from django.db import models\n",
+            "jobs.rules is not allowed to import django",
+        ),
+        ("jobs/rules/strays.py", "import base.db\n", "base.db -> django"),
+        ("jobs/rules/strays.py", "import time\n", "jobs.rules is not allowed to import time"),
+        (
+            "jobs/rules/strays.py",
+            "import jobs.operations\n",
+            "jobs.rules is not allowed to import jobs.operations",
+        ),
+        ("catalog/operations/strays.py", "import mcp.types\n", "catalog is not allowed to import mcp"),
+        ("jobs/agent/strays.py", "import pydantic_ai\n", "jobs is not allowed to import pydantic_ai"),
+        ("jobs/operations/strays.py", "import celery\n", "jobs is not allowed to import celery"),
+        ("catalog/operations/strays.py", "import httpx2\n", "catalog is not allowed to import httpx2"),
+        (
+            "jobs/node/strays.py",
+            "import jobs.operations\n",
+            "jobs.node is not allowed to import jobs.operations",
+        ),
+        ("tenants/strays/__init__.py", "import studio.urls\n", "tenants is not allowed to import studio"),
+        ("jobs/operations/strays.py", "import tests\n", "jobs is not allowed to import tests"),
+    ],
+)
+def test_a_wrong_import_breaks_a_contract(
+    place: str, text: str, said: str, copied: Path, add: Callable[[str, str], None]
+) -> None:
+    add(place, text)
+    ran = imports(copied)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert said in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("check", "place", "text", "said"),
+    [
+        (misplaced, "jobs/helpers.py", "", "`helpers` promises nothing"),
+        (misplaced, "jobs/operations/utils.py", "", "`utils` promises nothing"),
+        (misplaced, "catalog/services/listing.py", "", "`services` promises nothing"),
+        (misplaced, "base/strays.py", "", "base holds"),
+        (misplaced, "scripts/go.py", "", "`scripts/` is not one of the folders"),
+        (misplaced, "notes.txt", "", "is not one of the files"),
+        (overlong, "jobs/operations/long.py", "x = 1\n" * 501, "501 lines, the stop is 500"),
+        (other_writers, "jobs/operations/strays.py", "def f(call): call.state = 1\n", "`.state =`"),
+        (
+            other_writers,
+            "approvals/strays.py",
+            "def f(c): c.objects.filter(id=1).update(seq=2, state=1)\n",
+            "`update(",
+        ),
+        (other_writers, "jobs/operations/strays.py", "def f(c): c.update(**{'state': 1})\n", "`update("),
+        (
+            other_writers,
+            "jobs/operations/strays.py",
+            "def f(c): c.save(update_fields=['seq', 'state'])\n",
+            "`save(",
+        ),
+        (other_writers, "jobs/operations/strays.py", "def f(c): setattr(c, 'state', 1)\n", "`setattr("),
+        (
+            other_writers,
+            "jobs/operations/strays.py",
+            "SQL = 'UPDATE jobs_call\\n SET seq = 1, state = %s'\n",
+            "`SET state`",
+        ),
+        (
+            process_clocks,
+            "jobs/operations/strays.py",
+            "import time\nAT = time.time()\n",
+            "`time.time` is this process's clock",
+        ),
+        (
+            process_clocks,
+            "jobs/operations/strays.py",
+            "from time import monotonic as m\nAT = m()\n",
+            "`time.monotonic`",
+        ),
+        (
+            process_clocks,
+            "jobs/operations/strays.py",
+            "from datetime import datetime\nAT = datetime.now(None)\n",
+            "`datetime.datetime.now`",
+        ),
+        (
+            process_clocks,
+            "jobs/operations/strays.py",
+            "from django.utils import timezone\nAT = timezone.now\n",
+            "`django.utils.timezone.now`",
+        ),
+        (
+            process_clocks,
+            "jobs/rules/strays.py",
+            "from uuid import uuid4\nID = uuid4()\n",
+            "`uuid.uuid4` throws dice",
+        ),
+        (
+            process_clocks,
+            "jobs/rules/strays.py",
+            "import random\nX = random.random()\n",
+            "`random.random` throws dice",
+        ),
+        (
+            process_clocks,
+            "jobs/operations/strays.py",
+            "from base import ids\nID = ids.new()\n",
+            "`base.ids.new` throws dice",
+        ),
+        (process_clocks, "jobs/queries/strays.py", "SQL = 'WHERE due_at < now()'\n", "use oz0_now()"),
+        (
+            process_clocks,
+            "jobs/models/strays.py",
+            "def f(field): field(auto_now_add=True)\n",
+            "`auto_now_add`",
+        ),
+        (forbidden_words, "docs/strays.md", f"see https://{HOSTS[0]}/project/\n", "names a package registry"),
+        (forbidden_words, "docs/strays.md", "in /" + "root/data\n", "is a path of one machine"),
+        (
+            passed_over,
+            "tests/repo/test_strays.py",
+            "import pytest\n@pytest.mark.skip\ndef test_x(): pass\n",
+            "proves nothing",
+        ),
+    ],
+)
+def test_each_check_sees_its_fault(
+    check: Check, place: str, text: str, said: str, copied: Path, add: Callable[[str, str], None]
+) -> None:
+    add(place, text)
+    found = check(copied)
+    assert [finding.place for finding in found] == [place], tell(found)
+    assert said in found[0].what
+
+
+def test_a_clock_named_in_words_is_no_clock(copied: Path, add: Callable[[str, str], None]) -> None:
+    add("jobs/operations/strays.py", '"""Uses oz0_now(), never now()."""\nSQL = "due_at < oz0_now()"\n')
+    assert process_clocks(copied) == []
