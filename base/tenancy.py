@@ -8,7 +8,9 @@ TENANT = "nullif(current_setting('oz0.tenant', true), '')::uuid"
 PERSON = "nullif(current_setting('oz0.person', true), '')::bigint"
 
 
-def protect(table: str, *, visible: str = f"tenant_id = {TENANT}", swept: bool = False, append_only: bool = False) -> RunSQL:
+def protect(
+    table: str, *, visible: str = f"tenant_id = {TENANT}", swept: bool = False, append_only: bool = False
+) -> RunSQL:
     """Show rows of `table` to `oz0_app` only where `visible`; `swept` tables are readable by sweeps of all tenants.
 
     An `append_only` table takes no update and no delete from the application, whatever its code says.
@@ -20,7 +22,10 @@ def protect(table: str, *, visible: str = f"tenant_id = {TENANT}", swept: bool =
         f"CREATE POLICY migrations ON {table} TO oz0_owner USING (true)",
     ]
     if swept:
-        sql += [f"GRANT SELECT ON {table} TO oz0_sweep", f"CREATE POLICY sweeps ON {table} FOR SELECT TO oz0_sweep USING (true)"]
+        sql += [
+            f"GRANT SELECT ON {table} TO oz0_sweep",
+            f"CREATE POLICY sweeps ON {table} FOR SELECT TO oz0_sweep USING (true)",
+        ]
     if append_only:
         sql += [f"REVOKE UPDATE, DELETE, TRUNCATE ON {table} FROM oz0_app"]
     return RunSQL(sql, RunSQL.noop)

@@ -67,7 +67,9 @@ class PluginVersion(TenantRow):
 class Tool(TenantRow):
     """One MCP server of a plugin version. `timeout`, `cleanup` and `startup` are seconds (MACHINES 3)."""
 
-    plugin_version = models.ForeignKey(PluginVersion, on_delete=models.PROTECT, related_name="tools", db_constraint=False)
+    plugin_version = models.ForeignKey(
+        PluginVersion, on_delete=models.PROTECT, related_name="tools", db_constraint=False
+    )
     slug = models.CharField(max_length=48)
     transport = word(default=Transport.STDIO)
     argv = models.JSONField(default=list)
@@ -155,7 +157,9 @@ class EntryApproval(TenantRow):
 class Agent(TenantRow):
     """One agent of a plugin version: its instructions, grants and limits, as its file says."""
 
-    plugin_version = models.ForeignKey(PluginVersion, on_delete=models.PROTECT, related_name="agents", db_constraint=False)
+    plugin_version = models.ForeignKey(
+        PluginVersion, on_delete=models.PROTECT, related_name="agents", db_constraint=False
+    )
     name = models.CharField(max_length=64)
     definition = models.JSONField()
 
@@ -168,7 +172,9 @@ class Agent(TenantRow):
 class Skill(TenantRow):
     """One skill of a plugin version: text an agent may read."""
 
-    plugin_version = models.ForeignKey(PluginVersion, on_delete=models.PROTECT, related_name="skills", db_constraint=False)
+    plugin_version = models.ForeignKey(
+        PluginVersion, on_delete=models.PROTECT, related_name="skills", db_constraint=False
+    )
     name = models.CharField(max_length=64)
     description = models.TextField(blank=True)
     text = models.TextField()

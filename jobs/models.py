@@ -167,7 +167,9 @@ class Call(TenantRow):
     turn = models.ForeignKey(Turn, null=True, on_delete=models.PROTECT, related_name="calls", db_constraint=False)
     activity = models.PositiveIntegerField()
     run_number = models.PositiveIntegerField(default=0)
-    function = models.ForeignKey("catalog.Function", null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False)
+    function = models.ForeignKey(
+        "catalog.Function", null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False
+    )
     tool_slug = models.CharField(max_length=48, blank=True)
     function_name = models.CharField(max_length=128, blank=True)
     model_name = models.CharField(max_length=200, help_text="the name the model used, also when it names nothing")
@@ -240,7 +242,9 @@ class Attempt(TenantRow):
     retry_after = models.FloatField(null=True)
     progress = models.FloatField(null=True)
     total = models.FloatField(null=True)
-    late: "models.JSONField[Any, Any]" = models.JSONField(null=True, help_text="a reply after its end: evidence only (RULES L9)")
+    late: "models.JSONField[Any, Any]" = models.JSONField(
+        null=True, help_text="a reply after its end: evidence only (RULES L9)"
+    )
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

@@ -24,9 +24,7 @@ def _services() -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise ImproperlyConfigured(
-            f"{file} is not JSON ({error}); delete it and run `oz0 up` again"
-        ) from error
+        raise ImproperlyConfigured(f"{file} is not JSON ({error}); delete it and run `oz0 up` again") from error
     return found
 
 
@@ -35,9 +33,7 @@ environ.Env.ENVIRON = {**_services(), **os.environ}  # type: ignore[assignment]
 
 SECRET_KEY: str = env.str("OZ0_SECRET_KEY", default="")
 if not SECRET_KEY:
-    raise ImproperlyConfigured(
-        "OZ0_SECRET_KEY is not set: run `oz0 up` here first, or set it to 50 random characters"
-    )
+    raise ImproperlyConfigured("OZ0_SECRET_KEY is not set: run `oz0 up` here first, or set it to 50 random characters")
 DEBUG: bool = env.bool("OZ0_DEBUG", default=False)
 ALLOWED_HOSTS: list[str] = env.list("OZ0_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("OZ0_TRUSTED_ORIGINS", default=[])
@@ -105,9 +101,7 @@ def _database(name: str) -> dict[str, Any]:
 
 
 # Migrations run as the owner of the schema, everything else as a role that row-level security binds (MACHINES 7).
-DATABASES = {
-    "default": _database("DATABASE_OWNER_URL" if env.bool("OZ0_AS_OWNER", default=False) else "DATABASE_URL")
-}
+DATABASES = {"default": _database("DATABASE_OWNER_URL" if env.bool("OZ0_AS_OWNER", default=False) else "DATABASE_URL")}
 REDIS_URL: str = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
 BROKER_URL: str = env.str("BROKER_URL", default=REDIS_URL)
 CHANNEL_LAYERS = {

@@ -127,9 +127,7 @@ JOB_MOVES: Mapping[JobState, frozenset[JobState]] = {
 ATTEMPT_STARTS: frozenset[AttemptState] = frozenset({A.OPEN})
 ATTEMPT_MOVES: Mapping[AttemptState, frozenset[AttemptState]] = {A.OPEN: frozenset(set(A) - {A.OPEN})}
 HOLD_STARTS: frozenset[HoldState] = frozenset({H.OPEN})
-HOLD_MOVES: Mapping[HoldState, frozenset[HoldState]] = {
-    H.OPEN: frozenset({H.ANSWERED, H.WITHDRAWN, H.EXPIRED})
-}
+HOLD_MOVES: Mapping[HoldState, frozenset[HoldState]] = {H.OPEN: frozenset({H.ANSWERED, H.WITHDRAWN, H.EXPIRED})}
 SESSION_STARTS: frozenset[SessionState] = frozenset({S.STARTING})
 SESSION_MOVES: Mapping[SessionState, frozenset[SessionState]] = {
     S.STARTING: frozenset({S.RUNNING}),

@@ -73,9 +73,7 @@ def family(folder: Path):
 @contextmanager
 def parent_of_a_family(how: str, folder: Path) -> Iterator[tuple[subprocess.Popen, list[int]]]:
     env = os.environ | {"FAMILY": FAMILY}
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, how, str(folder)], env=env, start_new_session=True
-    )
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, how, str(folder)], env=env, start_new_session=True)
     members = []
     try:
         members = family(folder)
@@ -101,9 +99,7 @@ def test_without_the_guardian_they_live_on(tmp_path):
     with parent_of_a_family("bare", tmp_path) as (parent, members):
         parent.send_signal(signal.SIGKILL)
         parent.wait()
-        assert not until(lambda: not any(map(lives, members)), 1.0), (
-            "the fault does not show: this test proves nothing"
-        )
+        assert not until(lambda: not any(map(lives, members)), 1.0), "the fault does not show: this test proves nothing"
 
 
 def test_what_the_program_leaves_behind_dies_with_it(tmp_path):
@@ -117,19 +113,14 @@ def test_what_the_program_leaves_behind_dies_with_it(tmp_path):
 
 @pytest.mark.parametrize(("code", "ended"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 11)", -11)])
 def test_the_guardian_ends_as_the_program_ended(code, ended):
-    with children.start(
-        [sys.executable, "-c", f"import os, sys; {code}"], stderr=subprocess.DEVNULL
-    ) as child:
+    with children.start([sys.executable, "-c", f"import os, sys; {code}"], stderr=subprocess.DEVNULL) as child:
         assert child.wait(5) == ended
 
 
 def test_a_program_that_does_not_exist_says_so():
     with children.start(["/nowhere/at-all"], stderr=subprocess.PIPE) as child:
         assert child.wait(5) == 127
-        assert (
-            child.process.stderr.read()
-            == b"guardian: cannot start /nowhere/at-all: No such file or directory\n"
-        )
+        assert child.process.stderr.read() == b"guardian: cannot start /nowhere/at-all: No such file or directory\n"
 
 
 def test_the_streams_are_the_programs_own():
@@ -201,9 +192,7 @@ def test_no_other_child_holds_the_leash_of_the_first():
 
 
 def test_the_program_starts_with_three_open_files_and_default_signals():
-    look = (
-        "import os, signal as s; print(sorted(os.listdir('/proc/self/fd')), s.getsignal(s.SIGINT).__name__)"
-    )
+    look = "import os, signal as s; print(sorted(os.listdir('/proc/self/fd')), s.getsignal(s.SIGINT).__name__)"
     with children.start([sys.executable, "-c", look], stdout=subprocess.PIPE) as child:
         # the fourth is the listing's own
         assert child.process.stdout.read() == b"['0', '1', '2', '3'] default_int_handler\n"

@@ -53,13 +53,9 @@ def _uses(source: Source) -> Iterator[Finding]:
             continue
         used = dotted(node, names)
         if used in CLOCKS or (used or "").startswith("time."):
-            yield source.finding(
-                node, f"`{used}` is this process's clock: take `now` from `db.write()` as a value"
-            )
+            yield source.finding(node, f"`{used}` is this process's clock: take `now` from `db.write()` as a value")
         elif used is not None and any(used == die or used.startswith(f"{die}.") for die in DICE):
-            yield source.finding(
-                node, f"`{used}` throws dice: take the id or number as a value from the edge"
-            )
+            yield source.finding(node, f"`{used}` throws dice: take the id or number as a value from the edge")
 
 
 def _other_clocks(source: Source) -> Iterator[Finding]:

@@ -56,25 +56,17 @@ def misplaced(tree: Path) -> list[Finding]:
         place = path.relative_to(tree)
         top = place.parts[0]
         if len(place.parts) == 1 and top not in ROOT_FILES:
-            found.append(
-                Finding(str(place), 1, "is not one of the files the root holds (docs/architecture.md)")
-            )
+            found.append(Finding(str(place), 1, "is not one of the files the root holds (docs/architecture.md)"))
         elif len(place.parts) > 1 and top not in ROOT_FOLDERS:
             found.append(
-                Finding(
-                    str(place), 1, f"`{top}/` is not one of the folders the root holds (docs/architecture.md)"
-                )
+                Finding(str(place), 1, f"`{top}/` is not one of the folders the root holds (docs/architecture.md)")
             )
         elif top == "base" and path.suffix == ".py" and Path(place.parts[1]).stem not in LEAVES:
             found.append(
-                Finding(
-                    str(place), 1, f"base holds {', '.join(sorted(LEAVES - {'__init__'}))} and nothing else"
-                )
+                Finding(str(place), 1, f"base holds {', '.join(sorted(LEAVES - {'__init__'}))} and nothing else")
             )
         if path.suffix == ".py" and (vague := SAY_NOTHING & {Path(part).stem for part in place.parts}):
-            found.append(
-                Finding(str(place), 1, f"`{min(vague)}` promises nothing: name the file by its one subject")
-            )
+            found.append(Finding(str(place), 1, f"`{min(vague)}` promises nothing: name the file by its one subject"))
     return found
 
 

@@ -10,8 +10,7 @@ from tests.repo.tree import Finding, dotted, files, imported_names, sources
 
 # Put together from parts, so that this file does not trip over itself.
 HOSTS: Final = tuple(
-    ".".join(parts)
-    for parts in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("npmjs", "com"))
+    ".".join(parts) for parts in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("npmjs", "com"))
 )
 HOMES: Final = ("root", "work", "home", "Users")
 FORBIDDEN: Final = (

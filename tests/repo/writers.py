@@ -14,9 +14,7 @@ STATE: Final = "state"
 WITHOUT_ROWS: Final = ("jobs/node/", "catalog/sessions/")
 WRITES: Final = frozenset({"update", "bulk_update", "update_or_create", "save", "setattr"})
 IN_SQL: Final = re.compile(rf"\bSET\b[^;]*?\b{STATE}\b\"?\s*=", re.IGNORECASE)
-SAY: Final = (
-    f"writes a state outside the mover: call `move` of {MOVER}, which guards on seq and writes the event"
-)
+SAY: Final = f"writes a state outside the mover: call `move` of {MOVER}, which guards on seq and writes the event"
 
 
 def other_writers(tree: Path) -> list[Finding]:
@@ -24,9 +22,7 @@ def other_writers(tree: Path) -> list[Finding]:
     return [
         found
         for source in sources(tree, *APPS, "studio")
-        if source.place != MOVER
-        and not source.place.startswith(WITHOUT_ROWS)
-        and "/migrations/" not in source.place
+        if source.place != MOVER and not source.place.startswith(WITHOUT_ROWS) and "/migrations/" not in source.place
         for found in _writes(source)
     ]
 
@@ -54,7 +50,5 @@ def _names_state(call: ast.Call) -> bool:
     """Whether the state is named as a keyword, or as a text among the arguments (`update_fields`, `**{…}`, setattr)."""
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
     return any(keyword.arg == STATE for keyword in call.keywords) or any(
-        isinstance(inner, ast.Constant) and inner.value == STATE
-        for argument in given
-        for inner in ast.walk(argument)
+        isinstance(inner, ast.Constant) and inner.value == STATE for argument in given for inner in ast.walk(argument)
     )
