@@ -28,19 +28,20 @@ def protect(
         ]
     if append_only:
         sql += [f"REVOKE UPDATE, DELETE, TRUNCATE ON {table} FROM oz0_app"]
-    return RunSQL(sql, RunSQL.noop)
+    return RunSQL(tuple(sql), RunSQL.noop)
 
 
 def refer(table: str, references: Mapping[str, str]) -> RunSQL:
-    """Make each `column: parent table` of `table` a reference to the parent's (tenant_id, id), so none crosses tenants."""
+    """Make each `column: parent table` of `table` refer to its parent's (tenant_id, id): none crosses tenants."""
     sql = [
         f"ALTER TABLE {table} ADD CONSTRAINT {table}_{column}_same_tenant FOREIGN KEY (tenant_id, {column}) "
         f"REFERENCES {parent} (tenant_id, id) DEFERRABLE INITIALLY IMMEDIATE"
         for column, parent in references.items()
     ]
-    return RunSQL(sql, RunSQL.noop)
+    return RunSQL(tuple(sql), RunSQL.noop)
 
 
 def referable(*tables: str) -> RunSQL:
     """Let other tables refer to these by (tenant_id, id)."""
-    return RunSQL([f"ALTER TABLE {t} ADD CONSTRAINT {t}_in_tenant UNIQUE (tenant_id, id)" for t in tables], RunSQL.noop)
+    sql = [f"ALTER TABLE {table} ADD CONSTRAINT {table}_in_tenant UNIQUE (tenant_id, id)" for table in tables]
+    return RunSQL(tuple(sql), RunSQL.noop)

@@ -29,7 +29,7 @@ def _services() -> dict[str, str]:
 
 
 env = environ.Env()
-environ.Env.ENVIRON = {**_services(), **os.environ}  # type: ignore[assignment]
+environ.Env.ENVIRON = {**_services(), **os.environ}
 
 SECRET_KEY: str = env.str("OZ0_SECRET_KEY", default="")
 if not SECRET_KEY:

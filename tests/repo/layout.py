@@ -27,7 +27,27 @@ ROOT_FILES: Final = frozenset(
     }
 )
 LEAVES: Final = frozenset(
-    {"__init__", "canonical", "clock", "db", "env", "htmx", "ids", "nudge", "outbound", "text"},
+    {
+        "__init__",
+        "canonical",
+        "children",
+        "clock",
+        "db",
+        "env",
+        "fields",
+        "figures",
+        "folders",
+        "guardian",
+        "htmx",
+        "ids",
+        "nudge",
+        "outbound",
+        "status",
+        "tags",
+        "tenancy",
+        "text",
+        "yaml_files",
+    },
 )
 SAY_NOTHING: Final = frozenset(
     {
