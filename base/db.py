@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from enum import IntEnum
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -22,11 +23,19 @@ class NotInWrite(RuntimeError):
     """Code that changes rows ran outside `db.write()`."""
 
 
+class Last(IntEnum):
+    """What is done at the end of a transaction, in the order of its locks (MACHINES 2)."""
+
+    EVENTS = 1
+    AUDIT = 2
+
+
 @dataclass
 class _Write:
     tenant: UUID
     now: datetime
-    before_commit: dict[str, Callable[[], None]] = field(default_factory=dict)
+    before_commit: dict[Last, Callable[[], None]] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
 
 
 _current: ContextVar[_Write | None] = ContextVar("oz0_write", default=None)
@@ -44,7 +53,7 @@ def write(tenant: UUID) -> Iterator[datetime]:
         try:
             yield state.now
             while state.before_commit:
-                state.before_commit.pop(next(iter(state.before_commit)))()
+                state.before_commit.pop(min(state.before_commit))()
         finally:
             _current.reset(token)
 
@@ -90,9 +99,18 @@ def writing_tenant() -> UUID:
     return _writing().tenant
 
 
-def before_commit(name: str, act: Callable[[], None]) -> None:
-    """Run `act` once at the end of the open `write`, still inside its transaction. `name` makes it once."""
-    _writing().before_commit.setdefault(name, act)
+def before_commit(place: Last, act: Callable[[], None]) -> None:
+    """Run `act` once at the end of the open `write`, still inside its transaction, in the order of `Last`."""
+    _writing().before_commit.setdefault(place, act)
+
+
+def kept[Kept](name: str, make: Callable[[], Kept]) -> Kept:
+    """An object that lives as long as the open `write`, made on first use: what is gathered for its end."""
+    kept = _writing().kept
+    if name not in kept:
+        kept[name] = make()
+    found: Kept = kept[name]
+    return found
 
 
 def after_commit(act: Callable[[], None]) -> None:

@@ -1,0 +1,70 @@
+"""The job's journal: events are gathered during a write and numbered at its very end, under the counter's lock."""
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from base import db
+from jobs import wake
+from jobs.models import Event
+from jobs.queries import locks
+
+
+@dataclass(slots=True)
+class _Entry:
+    kind: str
+    call: UUID | None
+    data: dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Journal:
+    entries: dict[UUID, list[_Entry]] = field(default_factory=dict)
+    to_judge: set[UUID] = field(default_factory=set)
+    last: dict[UUID, int] = field(default_factory=dict)
+
+
+def record(job_id: UUID, kind: str, *, call: UUID | None = None, **data: Any) -> None:
+    """Note one event of a job; it is written just before the open write commits."""
+    _journal().entries.setdefault(job_id, []).append(_Entry(kind, call, data))
+
+
+def judge_later(job_id: UUID) -> None:
+    """Have the job judged once its counter is locked: is its turn complete, does it wait, is it over?
+
+    The caller must hold the job alone (`locks.job`).
+    """
+    journal = _journal()
+    journal.to_judge.add(job_id)
+    journal.entries.setdefault(job_id, [])
+
+
+def _journal() -> _Journal:
+    db.before_commit(db.Last.EVENTS, _flush)
+    return db.kept("journal", _Journal)
+
+
+def _flush() -> None:
+    from jobs.operations import judging  # judging moves jobs, and moves record events
+
+    journal = db.kept("journal", _Journal)
+    for job_id in sorted(journal.entries):
+        if job_id in journal.to_judge:
+            # The counter is locked before the job is judged: two last calls of a turn must not both miss the other.
+            locks.counter(job_id, 0)
+            judging.judge(job_id)
+        _write(job_id, journal)
+
+
+def _write(job_id: UUID, journal: _Journal) -> None:
+    entries = journal.entries.pop(job_id)
+    if not entries:
+        return
+    now, tenant = db.must_write(), db.writing_tenant()
+    first = locks.counter(job_id, len(entries)) - len(entries) + 1
+    Event.objects.bulk_create(
+        Event(tenant_id=tenant, job_id=job_id, seq=first + i, kind=e.kind, call=e.call, data=e.data, at=now)
+        for i, e in enumerate(entries)
+    )
+    seq = first + len(entries) - 1
+    db.after_commit(lambda: wake.job_changed(tenant=tenant, job_id=job_id, seq=seq))

@@ -1,0 +1,42 @@
+"""Is a job's turn complete, does it wait for a person, is it over? Judged once its counter is locked."""
+
+from datetime import datetime
+from uuid import UUID
+
+from base import db
+from jobs import wake
+from jobs.models import Call, Job, Turn
+from jobs.operations import moves
+from jobs.queries import locks
+from jobs.rules.states import ASKING, JOB_FINAL, MOVING, CallState, JobState, TurnState
+
+
+def judge(job_id: UUID) -> None:
+    """Move a job on when the last thing it waited for has ended. The caller holds the job and its counter."""
+    job = locks.job(job_id)
+    if job is None or job.state in JOB_FINAL or job.state == JobState.QUEUED:
+        return
+    now = db.must_write()
+    live = set(Call.objects.filter(job_id=job_id, state__in=MOVING | ASKING).values_list("state", flat=True).distinct())
+    asked = Turn.objects.filter(job_id=job_id, state=TurnState.ASKED).exists()
+    moving = asked or not MOVING.isdisjoint(CallState(state) for state in live)
+    if job.state == JobState.CANCELLING:
+        if not live and not asked:
+            moves.job(job, JobState(job.ends_as), reason=job.reason, now=now)
+    elif moving:
+        if job.state == JobState.WAITING:
+            moves.job(job, JobState.RUNNING, reason="", now=now)
+    elif live:
+        if job.state == JobState.RUNNING:
+            moves.job(job, JobState.WAITING, reason="", now=now)
+    elif job.turn_due_at is None:
+        _ask_the_model(job, now)
+
+
+def _ask_the_model(job: Job, now: datetime) -> None:
+    if job.state == JobState.WAITING:
+        moves.job(job, JobState.RUNNING, reason="", now=now)
+    job.turn_due_at = now
+    job.save(update_fields=["turn_due_at"])
+    tenant, job_id = job.tenant_id, job.pk
+    db.after_commit(lambda: wake.turn(tenant=tenant, job_id=job_id))

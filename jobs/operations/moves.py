@@ -1,0 +1,130 @@
+"""The only writer of states. Every move is checked against the tables, guards on `seq`, and leaves an event."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from jobs.models import END_STATES, Attempt, Call, Hold, Job, Node, Turn
+from jobs.operations import events
+from jobs.rules.orders import Outcome
+from jobs.rules.states import (
+    CALL_FINAL,
+    CALL_MOVES,
+    HOLD_MOVES,
+    JOB_FINAL,
+    JOB_MOVES,
+    NODE_MOVES,
+    TURN_MOVES,
+    CallState,
+    HoldState,
+    JobState,
+    NodeState,
+    TurnState,
+    check,
+)
+
+
+class Conflict(RuntimeError):
+    """A row changed between reading and moving it: a lock is missing somewhere. Never retried by hope."""
+
+
+def call(row: Call, to: CallState, *, reason: str, now: datetime, due_at: datetime | None = None, **fields: Any) -> None:
+    """Move a call. `due_at` goes with queued and retrying only; the other fields are saved with the move."""
+    old = CallState(row.state)
+    check(CALL_MOVES, old, to)
+    fields |= {"state": to, "reason": reason, "due_at": due_at, "seq": row.seq + 1}
+    if to in CALL_FINAL:
+        fields["ended_at"] = now
+    _guarded(Call, row, fields, seq=row.seq)
+    events.record(row.job_id, "call.moved", call=row.pk, frm=old, to=to, reason=reason, effect=str(row.effect))
+
+
+def job(row: Job, to: JobState, *, reason: str, now: datetime, **fields: Any) -> None:
+    """Move a job. A job that is ending or over is due no turn."""
+    old = JobState(row.state)
+    check(JOB_MOVES, old, to)
+    fields |= {"state": to, "reason": reason, "seq": row.seq + 1}
+    if to not in (JobState.QUEUED, JobState.RUNNING):
+        fields["turn_due_at"] = None
+    if to in JOB_FINAL:
+        fields["ended_at"] = now
+    _guarded(Job, row, fields, seq=row.seq)
+    events.record(row.pk, "job.moved", frm=old, to=to, reason=reason)
+
+
+def turn(row: Turn, to: TurnState, *, now: datetime, **fields: Any) -> None:
+    """Move a turn."""
+    old = TurnState(row.state)
+    check(TURN_MOVES, old, to)
+    fields |= {"state": to, "seq": row.seq + 1, "ended_at": None if to is TurnState.ASKED else now}
+    _guarded(Turn, row, fields, seq=row.seq)
+    events.record(row.job_id, "turn.moved", turn=row.number, frm=old, to=to)
+
+
+def hold(row: Hold, to: HoldState, *, now: datetime, **fields: Any) -> None:
+    """Close a hold; it closes exactly once (RULES A6)."""
+    check(HOLD_MOVES, HoldState(row.state), to)
+    fields |= {"state": to, "closed_at": now}
+    _guarded(Hold, row, fields, closed_at__isnull=True)
+    events.record(
+        row.job_id, "hold.closed", call=row.call_id, hold=str(row.pk), to=to, answer=row.answer, by=row.answered_by_id
+    )
+
+
+def node(row: Node, to: NodeState, *, now: datetime) -> bool:
+    """Move a node; False when another already did."""
+    check(NODE_MOVES, NodeState(row.state), to)
+    ended = {} if to is NodeState.DRAINING else {"ended_at": now}
+    return Node.objects.filter(pk=row.pk, state=row.state).update(state=to, **ended) == 1
+
+
+def close_attempt(row: Attempt, outcome: Outcome, *, now: datetime) -> bool:
+    """Close an attempt with how it ended; False when it was closed before."""
+    wire = outcome.wire
+    fields = {
+        "state": END_STATES[outcome.end],
+        "ended_at": now,
+        "reason": outcome.reason,
+        "end_known": outcome.end_known,
+        "retry_after": outcome.retry_after,
+        "wire": {
+            "connected": wire.connected,
+            "went_out": wire.went_out,
+            "status": wire.status,
+            "ended": wire.ended,
+            "detail": wire.detail,
+        },
+    }
+    if outcome.progress is not None:
+        fields |= {"progress": outcome.progress.value, "total": outcome.progress.total}
+    if Attempt.objects.filter(pk=row.pk, ended_at__isnull=True).update(**fields) != 1:
+        return False
+    _mirror(row, fields)
+    events.record(
+        row.job_id, "attempt.ended", call=row.call_id, attempt=str(row.pk), number=row.number, end=outcome.end, reason=outcome.reason
+    )
+    return True
+
+
+def cancel_waiting_calls(job_id: UUID, *, reason: str, now: datetime) -> list[UUID]:
+    """End at once every call of a job that no node is at; returns their ids. The job must be held alone."""
+    rows = Call.objects.select_for_update(no_key=True).filter(job_id=job_id, state__in=_WAITING).order_by("pk")
+    ended = []
+    for row in rows:
+        call(row, CallState.CANCELED, reason=reason, now=now)
+        ended.append(row.pk)
+    return ended
+
+
+_WAITING = [CallState.HELD, CallState.QUEUED, CallState.RETRYING, CallState.UNKNOWN]
+
+
+def _guarded(model: Any, row: Any, fields: dict[str, Any], **guard: Any) -> None:
+    if model.objects.filter(pk=row.pk, **guard).update(**fields) != 1:
+        raise Conflict(f"{model.__name__} {row.pk} changed while it was being moved to {fields['state']}")
+    _mirror(row, fields)
+
+
+def _mirror(row: Any, fields: dict[str, Any]) -> None:
+    for name, value in fields.items():
+        setattr(row, name, value)

@@ -1,0 +1,44 @@
+"""What the model reads of a call that has no answer of its own. None says a person decided when none did (RULES U9)."""
+
+from typing import Final
+
+from jobs.rules.states import CallState, Effect
+from jobs.rules.why import Why
+
+MAY_HAVE_ACTED: Final = " It may have acted before it stopped: check before doing it again."
+NOTHING_MADE: Final = " Nothing was done."
+
+
+def for_model(
+    *, state: CallState, reason: str, effect: Effect, answer: str, detail: str, note: str, read_only: bool = False
+) -> str:
+    """The text for a final (or unknown) call. `answer` is the tool's own text, `note` what a person wrote."""
+    if state in (CallState.SUCCEEDED, CallState.ERRORED) and reason not in (Why.BAD_ARGUMENTS, Why.NO_SUCH_FUNCTION):
+        return answer
+    acted = "" if read_only else (MAY_HAVE_ACTED if effect is Effect.MAYBE else NOTHING_MADE)
+    match state:
+        case CallState.ERRORED:
+            return f"This call was not made: {detail}"
+        case CallState.UNKNOWN:
+            return "Nobody knows whether this call happened. A person is being asked. Do not repeat it."
+        case CallState.HAPPENED:
+            said = f" The person gave this result: {note}" if note else " No result is known."
+            return f"This call had no answer, but a person checked and says that it happened.{said}"
+        case CallState.CANCELED if reason == Why.KILL_SWITCH:
+            return f"This call was stopped by a kill switch.{acted}"
+        case CallState.CANCELED if reason == Why.STOPPED_BY_PERSON:
+            return f"A person stopped the job.{acted}"
+        case CallState.CANCELED:
+            return f"This call ended because its job was cancelled.{acted}"
+        case CallState.REFUSED if reason == Why.DENIED:
+            return f"A person denied this call. Their reason: {note}{acted}"
+        case CallState.REFUSED if reason == Why.EXPIRED:
+            return f"This call waited for a person, and nobody answered in time. Nobody decided against it.{acted}"
+        case CallState.REFUSED if reason == Why.KILL_SWITCH:
+            return f"A kill switch is on for this tool, function or agent; the call was not started.{acted}"
+        case CallState.REFUSED:
+            return f"The tool policy refuses this call{f' ({detail})' if detail else ''}; no person was asked.{acted}"
+        case CallState.FAILED if effect is Effect.MAYBE:
+            return "Nobody knows whether this call happened, and nobody is asked about it. Do not repeat it."
+        case _:
+            return f"This call failed: {detail or 'no reason is known'}{acted}"
