@@ -22,6 +22,7 @@ class ServerSpec:
     cwd: str
     startup: float
     slots: int
+    protocol: str = ""  # the protocol version measured before, to open the same generation; empty: ask the server
     env: Mapping[str, str] = field(repr=False, compare=False, default_factory=dict)
 
     @property
@@ -46,10 +47,14 @@ class ListedFunction:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredListing:
-    """A listing read from the server itself, all pages. `digest` ignores the order of entries (RULES C2, C3)."""
+    """A listing read from the server itself, all pages. `digest` ignores the order of entries (RULES C2, C3).
+
+    `problems` says, one sentence each, which entries were left out because they cannot be called by name.
+    """
 
     digest: str
     protocol: str
     server_name: str
     server_version: str
     functions: tuple[ListedFunction, ...]
+    problems: tuple[str, ...] = ()

@@ -1,0 +1,240 @@
+"""The node as a library: any process may host one. Orders go in, outcomes come out; it knows no database.
+
+    node = Node(on_late=keep_as_evidence)
+    node.start()
+    match node.open(spec): ...                     # a live session, or why there is none
+    started = boot_time()                          # read before the claim is sent
+    outcome = node.run(order, started=started)     # blocks, at most to the order's timeout and a little
+    node.shutdown(grace=60)
+
+Every method may be called from any thread. One loop in one thread owns all sessions.
+"""
+
+import asyncio
+import concurrent.futures
+import logging
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+from uuid import UUID
+
+from base.clock import boot_time
+from catalog.rules.answers import Answer
+from catalog.rules.servers import MeasuredListing, ServerSpec
+from catalog.rules.wire import Wire
+from catalog.sessions import NotUp
+from jobs.node.attempt import Attempt, result_of
+from jobs.node.pool import Pool
+from jobs.node.values import CannotMeasure, NotOpened, Opened, ServerStatus
+from jobs.rules.orders import End, Order, Outcome, Progress, Result
+from jobs.rules.reasons import Reason, sentence
+
+log = logging.getLogger(__name__)
+
+OVERTIME: Final = 10.0  # seconds past an attempt's full timeout after which its caller no longer waits for the loop
+STARTUP_OVERTIME: Final = 15.0  # seconds a server that did not start in time has to be cleared away
+LAST_ANSWERS: Final = 1.0  # seconds that cancelled attempts have to answer when the node stops
+CLOSING: Final = 10.0  # seconds for all servers to be ended
+
+
+class Node:
+    """`on_late(attempt_id, result)` gets answers that came after their attempt had ended (RULES L9), one at a time
+    and outside the loop, so it may block; it is called at most once per attempt.
+    """
+
+    def __init__(
+        self, *, on_late: Callable[[UUID, Result], None] | None = None, clock: Callable[[], float] = boot_time
+    ) -> None:
+        self._on_late: Final = on_late
+        self._clock: Final = clock
+        self._attempts: Final[dict[UUID, Attempt]] = {}
+        self._lock: Final = threading.Lock()
+        self._nothing_open: Final = threading.Condition(self._lock)
+        self._stopping = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._pool: Pool | None = None
+        self._late: Final = ThreadPoolExecutor(1, thread_name_prefix="oz0-late")
+
+    def start(self) -> None:
+        """Start the loop's thread. Raises `RuntimeError` when it was started before."""
+        if self._thread is not None:
+            raise RuntimeError("a node starts once: make a new one")
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._work, args=(ready,), name="oz0-node", daemon=True)
+        self._thread.start()
+        ready.wait()
+
+    def open(self, spec: ServerSpec) -> Opened | NotOpened:
+        """Wait for a live session, at most `spec.startup` and 15 s. Callers of one key share one start."""
+        if self._stopping:
+            return NotOpened(Reason.NODE_STOPPING, sentence(Reason.NODE_STOPPING), 0, 0.0)
+        future = self._submit(self._running_pool().open(spec))
+        try:
+            return future.result(spec.startup + STARTUP_OVERTIME)
+        except (TimeoutError, concurrent.futures.CancelledError):
+            future.cancel()
+            detail = f"The server was not ready within its {spec.startup:g} s to start."
+            return NotOpened(Reason.SERVER_NOT_UP, detail, 0, 1.0)
+
+    def run(self, order: Order, *, started: float) -> Outcome:
+        """Make one attempt and return its outcome; never raises, never waits past the timeout and 10 s.
+
+        `started` is `boot_time()` as read before the claim was sent. Open a session first: an attempt without a live
+        one is `not_made`.
+        """
+        attempt = Attempt(order, started, self._clock)
+        with self._lock:
+            if self._stopping or self._loop is None:
+                return Outcome(End.NOT_MADE, Reason.NODE_STOPPING, Wire(detail=sentence(Reason.NODE_STOPPING)))
+            if sum(1 for other in self._attempts.values() if other.order.server.key == order.server.key) >= order.server.slots:
+                return Outcome(End.NOT_MADE, Reason.NO_SLOT, Wire(detail=sentence(Reason.NO_SLOT)))
+            if order.attempt_id in self._attempts:
+                raise ValueError(f"attempt {order.attempt_id} is already running: each attempt has an id of its own")
+            self._attempts[order.attempt_id] = attempt
+        try:
+            return self._outcome_of(attempt, started)
+        finally:
+            with self._lock:
+                del self._attempts[order.attempt_id]
+                self._nothing_open.notify_all()
+
+    def stop(self, attempt_id: UUID, why: str) -> bool:
+        """Ask an attempt to stop; `why` is one of `reasons.STOPS`. False when no such attempt is open here."""
+        attempt, reason = self._attempts.get(attempt_id), Reason(why)
+        if attempt is None:
+            return False
+        self._call_soon(attempt.ask_stop, reason)
+        return True
+
+    def progress(self) -> dict[UUID, Progress]:
+        """The last valid progress of each open attempt that has reported any (RULES P1)."""
+        with self._lock:
+            return {id_: attempt.progress for id_, attempt in self._attempts.items() if attempt.progress is not None}
+
+    def open_attempts(self) -> frozenset[UUID]:
+        """The attempts whose `run` has not returned."""
+        with self._lock:
+            return frozenset(self._attempts)
+
+    def servers(self) -> list[ServerStatus]:
+        """Every server of this node, for pages. Empty when the node is not running."""
+        if self._loop is None or self._pool is None or self._stopping:
+            return []
+        try:
+            return self._submit(_soon(self._pool.statuses)).result(5)
+        except (TimeoutError, concurrent.futures.CancelledError):
+            return []
+
+    def measure(self, spec: ServerSpec) -> MeasuredListing:
+        """Read the server's whole listing now, starting it if need be (RULES C2). Raises `CannotMeasure`."""
+        opened = self.open(spec)
+        if isinstance(opened, NotOpened):
+            raise CannotMeasure(opened.detail)
+        future = self._submit(self._measured(spec))
+        try:
+            return future.result(spec.startup)
+        except (TimeoutError, concurrent.futures.CancelledError) as error:
+            future.cancel()
+            raise CannotMeasure(f"The server did not list its functions within {spec.startup:g} s.") from error
+
+    def shutdown(self, grace: float) -> None:
+        """Accept nothing more, let running attempts finish for `grace` seconds, then cancel them, end every server
+        and the loop. Every `run` returns. Takes at most the grace and about 10 s. Twice is no error.
+        """
+        with self._lock:
+            if self._stopping:
+                return
+            self._stopping = True
+            self._nothing_open.wait_for(lambda: not self._attempts, timeout=grace)
+            left = list(self._attempts.values())
+            for attempt in left:
+                self._call_soon(attempt.ask_stop, Reason.NODE_STOPPING)
+            if left:
+                self._nothing_open.wait_for(lambda: not self._attempts, timeout=LAST_ANSWERS)
+        if self._loop is None or self._thread is None or self._pool is None:
+            return
+        try:
+            self._submit(self._pool.close()).result(CLOSING)
+        except (TimeoutError, concurrent.futures.CancelledError):
+            log.error("not every server could be ended within %g s", CLOSING)
+        with self._lock:
+            self._nothing_open.wait_for(lambda: not self._attempts, timeout=1.0)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5.0)
+        self._late.shutdown(wait=True)
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _outcome_of(self, attempt: Attempt, started: float) -> Outcome:
+        future = self._submit(self._run(attempt))
+        try:
+            return future.result(max(0.0, started + attempt.order.timeout - self._clock()) + OVERTIME)
+        except BaseException as error:
+            went_out = attempt.abandon()
+            future.cancel()
+            if not isinstance(error, TimeoutError | concurrent.futures.CancelledError):
+                log.exception("attempt %s ended by an error of ours", attempt.order.attempt_id)
+                if not isinstance(error, Exception):
+                    raise
+            detail = "The node could not follow the attempt to its end."
+            if not went_out:
+                return Outcome(End.NOT_MADE, Reason.NODE_LOST, Wire(detail=detail))
+            return Outcome(End.LOST, Reason.NODE_LOST, Wire(connected=True, went_out=True, detail=detail), end_known=False)
+
+    async def _run(self, attempt: Attempt) -> Outcome:
+        pool, spec = self._running_pool(), attempt.order.server
+        with pool.using(spec):
+            return await attempt.run(pool.live(spec))
+
+    async def _measured(self, spec: ServerSpec) -> MeasuredListing:
+        session = self._running_pool().live(spec)
+        if session is None:
+            raise CannotMeasure(sentence(Reason.SERVER_NOT_UP))
+        try:
+            return await session.measure()
+        except NotUp as error:
+            raise CannotMeasure(str(error)) from error
+
+    def _came_late(self, owner: object, answer: Answer) -> None:
+        if self._on_late is not None and isinstance(owner, UUID):
+            self._late.submit(self._tell_late, owner, result_of(answer))
+
+    def _tell_late(self, attempt_id: UUID, result: Result) -> None:
+        assert self._on_late is not None
+        try:
+            self._on_late(attempt_id, result)
+        except Exception:
+            log.exception("the late answer of attempt %s could not be kept", attempt_id)
+
+    def _work(self, ready: threading.Event) -> None:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        self._pool, self._loop = Pool(self._came_late), loop
+        loop.call_soon(ready.set)
+        try:
+            loop.run_forever()
+        finally:
+            for task in asyncio.all_tasks(loop):
+                task.cancel()
+            loop.run_until_complete(asyncio.sleep(0))
+            loop.close()
+
+    def _running_pool(self) -> Pool:
+        if self._pool is None:
+            raise RuntimeError("the node is not running: call start() first")
+        return self._pool
+
+    def _submit[T](self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _call_soon(self, act: Callable[[Reason], None], why: Reason) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(act, why)
+
+
+async def _soon[T](read: Callable[[], T]) -> T:
+    """Read something of the loop's, in the loop."""
+    return read()
