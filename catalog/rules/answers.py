@@ -133,10 +133,7 @@ def _part_text(part: Mapping[str, Any]) -> str:
     if kind == "text" and isinstance(text, str):
         return text
     data = part.get("data")
-    if isinstance(data, str):
-        size = len(data) * 3 // 4
-    else:
-        size = len(json.dumps(part, ensure_ascii=False).encode())
+    size = len(data) * 3 // 4 if isinstance(data, str) else len(json.dumps(part, ensure_ascii=False).encode())
     name = kind.replace("_", " ") if isinstance(kind, str) and kind.isascii() and len(kind) <= 40 else "unknown part"
     return f"[{name}, {_size(size)}, kept in the trace]"
 
@@ -153,9 +150,10 @@ def _schema_warning(structured: Any, schema: Mapping[str, Any] | None) -> str:
     if structured is None:
         return "The function declares an output schema, but its answer has no structured content."
     try:
-        kind = validator_for(schema)
-        kind.check_schema(schema)
-        kind(schema).validate(structured)
+        plain = dict(schema)
+        kind = validator_for(plain)
+        kind.check_schema(plain)
+        kind(plain).validate(structured)
     except ValidationError as error:
         return f"The answer breaks the function's own output schema at {error.json_path}."
     except SchemaError:

@@ -91,7 +91,10 @@ class Connection:
                 self._late.popitem(last=False)
 
     async def request(self, method: str, params: Json) -> Json:
-        """The result of a request that is not a call. Raises `RequestFailed` or `ConnectionEnded`; wait with a limit."""
+        """The result of a request that is not a call. Wait with a limit.
+
+        Raises `RequestFailed` or `ConnectionEnded`.
+        """
         if self.ended.done():
             raise ConnectionEnded(self.ended.result())
         wire_id = self._new_id()
@@ -162,7 +165,9 @@ class Connection:
             return False
         if isinstance(method, str):
             params = message.get("params")
-            self._asked(message, method) if "id" in message else self._noticed(method, params if isinstance(params, dict) else {})
+            self._asked(message, method) if "id" in message else self._noticed(
+                method, params if isinstance(params, dict) else {}
+            )
         elif isinstance(wire_id, int) and wire_id >= FIRST_ID:
             self._answered(wire_id, message)
         elif wire_id is not None:

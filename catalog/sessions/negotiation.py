@@ -8,15 +8,16 @@ from typing import Any, Final
 
 import anyio
 import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp import Client
 from mcp.client import Transport
-from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from catalog.sessions.connection import Connection, Json
 
 ANSWERS_WAITING: Final = 16
+type Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def _mode(protocol: str) -> Any:
 
 
 @asynccontextmanager
-async def _streams(connection: Connection) -> AsyncIterator[TransportStreams]:
+async def _streams(connection: Connection) -> AsyncIterator[Streams]:
     """The connection as a transport of the SDK: it sees the answers to its own requests and nothing else."""
     to_sdk, from_us = anyio.create_memory_object_stream[SessionMessage | Exception](ANSWERS_WAITING)
     to_us, from_sdk = anyio.create_memory_object_stream[SessionMessage](0)

@@ -55,7 +55,9 @@ class Outbox:
         while not self._closed:
             self._more.clear()
             while self._letters:
-                await self._writable()  # before `begin`, so that a full pipe holds back a letter that can still be withdrawn
+                await (
+                    self._writable()
+                )  # before `begin`, so that a full pipe holds back a letter that can still be withdrawn
                 letter = self._letters.popleft() if self._letters else None
                 if letter is not None and letter.begin() and not await self._write(letter):
                     self._closed = True

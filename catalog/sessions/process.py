@@ -27,7 +27,9 @@ class StartFailed(Exception):
 class ServerProcess:
     """One running server. `on_output` gets each chunk of its stdout, `on_end` one sentence once it is gone."""
 
-    def __init__(self, process: asyncio.subprocess.Process, held: children.Leash, pipes: tuple[int, int, int], log: Log) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, held: children.Leash, pipes: tuple[int, int, int], log: Log
+    ) -> None:
         self._process: Final = process
         self._leash: Final = held
         self._stdin, self._stdout, self._stderr = pipes

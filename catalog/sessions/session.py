@@ -28,7 +28,9 @@ class NotUp(Exception):
 class Session:
     """Made by `open_session`, in the loop it lives in. Not thread-safe, except where said."""
 
-    def __init__(self, connection: Connection, process: ServerProcess, agreed: Negotiated, first: MeasuredListing) -> None:
+    def __init__(
+        self, connection: Connection, process: ServerProcess, agreed: Negotiated, first: MeasuredListing
+    ) -> None:
         self._connection: Final = connection
         self._process: Final = process
         self._agreed: Final = agreed
@@ -103,7 +105,10 @@ class Session:
 
 
 async def open_session(spec: ServerSpec, log: Log, *, on_late: Callable[[object, Answer], None]) -> Session:
-    """Start the server, agree on a protocol, read its listing. Raises `NotUp` within `spec.startup` seconds and a bit."""
+    """Start the server, agree on a protocol, read its listing. Raises `NotUp`.
+
+    Takes at most `spec.startup` seconds and the time to clear away what did not start.
+    """
     try:
         process = await ServerProcess.start(spec.argv, cwd=spec.cwd, env=spec.env, log=log)
     except StartFailed as error:

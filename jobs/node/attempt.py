@@ -68,7 +68,9 @@ class Attempt:
         try:
             session.send(call, name=self.order.function, arguments=self.order.arguments, key=self.order.key)
         except (ValueError, TypeError, RecursionError) as error:
-            return self._not_made(Reason.ARGUMENTS_UNSENDABLE, f"The arguments cannot be written as JSON: {type(error).__name__}.")
+            return self._not_made(
+                Reason.ARGUMENTS_UNSENDABLE, f"The arguments cannot be written as JSON: {type(error).__name__}."
+            )
         try:
             return await self._race(call)
         finally:
@@ -114,7 +116,9 @@ class Attempt:
                 return self._not_made(reason, how.why)
             return self._cut_off(end, reason, AnswerEnd.BROKEN, how.why, known=True)
         if how.kind is AnswerKind.ERROR:
-            return self._cut_off(end, reason, AnswerEnd.COMPLETE, "The server ended the request with an error.", known=True)
+            return self._cut_off(
+                end, reason, AnswerEnd.COMPLETE, "The server ended the request with an error.", known=True
+            )
         if how.kind is AnswerKind.UNREADABLE:
             return self._cut_off(end, reason, AnswerEnd.UNREADABLE, how.text, known=True)
         return self._answered(how)
@@ -178,7 +182,9 @@ class Attempt:
         return Outcome(
             End.BUSY if answer.busy else End.ANSWERED,
             reason,
-            Wire(connected=True, went_out=True, ended=ended.get(answer.kind, AnswerEnd.COMPLETE), detail=sentence(reason)),
+            Wire(
+                connected=True, went_out=True, ended=ended.get(answer.kind, AnswerEnd.COMPLETE), detail=sentence(reason)
+            ),
             result=result_of(answer),
             retry_after=answer.retry_after if answer.busy else None,
             progress=self.progress,
@@ -190,7 +196,9 @@ class Attempt:
 
     def _cut_off(self, end: End, reason: Reason, ended: AnswerEnd, detail: str, *, known: bool) -> Outcome:
         if end is End.TIMED_OUT:
-            detail = f"It stopped itself at {self.order.own_limit:g} s of its limit of {self.order.timeout:g} s. {detail}"
+            detail = (
+                f"It stopped itself at {self.order.own_limit:g} s of its limit of {self.order.timeout:g} s. {detail}"
+            )
         wire = Wire(connected=True, went_out=True, ended=ended, detail=detail)
         return Outcome(end, reason, wire, progress=self.progress, end_known=known)
 

@@ -88,7 +88,10 @@ class Node:
         with self._lock:
             if self._stopping or self._loop is None:
                 return Outcome(End.NOT_MADE, Reason.NODE_STOPPING, Wire(detail=sentence(Reason.NODE_STOPPING)))
-            if sum(1 for other in self._attempts.values() if other.order.server.key == order.server.key) >= order.server.slots:
+            if (
+                sum(1 for other in self._attempts.values() if other.order.server.key == order.server.key)
+                >= order.server.slots
+            ):
                 return Outcome(End.NOT_MADE, Reason.NO_SLOT, Wire(detail=sentence(Reason.NO_SLOT)))
             if order.attempt_id in self._attempts:
                 raise ValueError(f"attempt {order.attempt_id} is already running: each attempt has an id of its own")
@@ -181,7 +184,9 @@ class Node:
             detail = "The node could not follow the attempt to its end."
             if not went_out:
                 return Outcome(End.NOT_MADE, Reason.NODE_LOST, Wire(detail=detail))
-            return Outcome(End.LOST, Reason.NODE_LOST, Wire(connected=True, went_out=True, detail=detail), end_known=False)
+            return Outcome(
+                End.LOST, Reason.NODE_LOST, Wire(connected=True, went_out=True, detail=detail), end_known=False
+            )
 
     async def _run(self, attempt: Attempt) -> Outcome:
         pool, spec = self._running_pool(), attempt.order.server
@@ -199,12 +204,11 @@ class Node:
 
     def _came_late(self, owner: object, answer: Answer) -> None:
         if self._on_late is not None and isinstance(owner, UUID):
-            self._late.submit(self._tell_late, owner, result_of(answer))
+            self._late.submit(self._tell_late, self._on_late, owner, result_of(answer))
 
-    def _tell_late(self, attempt_id: UUID, result: Result) -> None:
-        assert self._on_late is not None
+    def _tell_late(self, tell: Callable[[UUID, Result], None], attempt_id: UUID, result: Result) -> None:
         try:
-            self._on_late(attempt_id, result)
+            tell(attempt_id, result)
         except Exception:
             log.exception("the late answer of attempt %s could not be kept", attempt_id)
 
@@ -227,7 +231,9 @@ class Node:
         return self._pool
 
     def _submit[T](self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
-        assert self._loop is not None
+        if self._loop is None:
+            work.close()
+            raise RuntimeError("the node is not running: call start() first")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _call_soon(self, act: Callable[[Reason], None], why: Reason) -> None:

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from base.clock import boot_time
@@ -74,7 +74,9 @@ class Pool:
             self._start(place, spec)
         await place.settled.wait()
         if place.session is None:
-            return NotOpened(Reason.SERVER_NOT_UP, place.reason, place.failures, max(0.0, place.not_before - boot_time()))
+            return NotOpened(
+                Reason.SERVER_NOT_UP, place.reason, place.failures, max(0.0, place.not_before - boot_time())
+            )
         self._supersede_others(place)
         return Opened(place.session.listing)
 
@@ -148,7 +150,8 @@ class Pool:
         place.settled.set()
         leaving = asyncio.ensure_future(place.leave.wait())
         try:
-            await asyncio.wait([session.ended, leaving], return_when=asyncio.FIRST_COMPLETED)
+            either: list[asyncio.Future[Any]] = [session.ended, leaving]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         finally:
             leaving.cancel()
             died = not place.leave.is_set()

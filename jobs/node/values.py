@@ -38,7 +38,10 @@ class ServerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """One server of this node, for pages. `reason` says why it is down; `log` is the last of what it said, for authors."""
+    """One server of this node, for pages. `reason` says why it is down.
+
+    `log` is the last of what it said beside the protocol, for authors and admins.
+    """
 
     tenant: UUID
     tool_id: UUID
