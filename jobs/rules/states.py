@@ -142,7 +142,7 @@ TURN_MOVES: Mapping[TurnState, frozenset[TurnState]] = {
 }
 NODE_STARTS: frozenset[NodeState] = frozenset({N.ALIVE})
 NODE_MOVES: Mapping[NodeState, frozenset[NodeState]] = {
-    N.ALIVE: frozenset({N.DRAINING, N.GONE, N.LOST}),
+    N.ALIVE: frozenset({N.DRAINING, N.LOST}),
     N.DRAINING: frozenset({N.GONE, N.LOST}),
 }
 

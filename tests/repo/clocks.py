@@ -1,4 +1,4 @@
-"""Clocks and dice: `rules` and `operations` take the time and every id as a value (STYLE: time is the database's)."""
+"""Clocks and dice: `rules` and `operations` take the time and every id as a value (STYLE 17)."""
 
 import ast
 import re

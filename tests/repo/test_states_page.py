@@ -46,12 +46,12 @@ AGREED: Mapping[str, Mapping[str, str]] = {
     },
     "node": {
         "new": "alive",
-        "alive": "draining gone lost",
+        "alive": "draining lost",
         "draining": "gone lost",
     },
 }
-# The agreed text draws these two as chains that may be left early; what the core does not use it does not have.
-CHAINS = {"job", "node"}
+# A job is drawn as a chain that may be left early; an end that the core does not use from *waiting* it does not have.
+CHAINS = {"job"}
 
 
 def moves_of(name: str) -> set[tuple[str, str]]:

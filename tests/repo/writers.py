@@ -1,4 +1,4 @@
-"""Who writes a state: one function may (STYLE: one function writes each state field; it also writes the event)."""
+"""Who writes a state: one function may (STYLE 11)."""
 
 import ast
 import re
