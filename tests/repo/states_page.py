@@ -1,4 +1,4 @@
-"""Draws docs/states.md from the tables of moves in jobs/rules/states.py: `make states` writes it, `make check` diffs it."""
+"""Draws docs/states.md from the tables of jobs/rules/states.py: `make states` writes it, `make check` diffs it."""
 
 from collections.abc import Collection, Mapping
 from enum import StrEnum

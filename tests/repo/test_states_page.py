@@ -1,4 +1,4 @@
-"""The tables of moves are those of the agreed machines, and the page drawn from them is the one that stands in docs/."""
+"""The tables of moves are those that were agreed on, and the page drawn from them is the one in docs/."""
 
 from collections.abc import Mapping
 
@@ -93,4 +93,6 @@ def test_small_letters_move_and_capitals_are_final(name: str) -> None:
 
 
 def test_the_page_is_drawn_from_the_tables() -> None:
-    assert PAGE.read_text() == page(), "docs/states.md is not what the tables say: run `make states` and look at the diff"
+    assert PAGE.read_text() == page(), (
+        "docs/states.md is not what the tables say: run `make states` and look at the diff"
+    )

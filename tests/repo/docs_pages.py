@@ -1,0 +1,91 @@
+"""What the pages in Markdown promise and the tree must keep: links, commands, settings, numbers of decisions."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.repo.tree import Finding, files
+
+LINK: Final = re.compile(r"(?<!!)\[[^\]]+\]\((?P<to>[^)\s]+)\)")
+COMMAND: Final = re.compile(r"\bmake (?P<target>[a-z]+)\b(?! [a-z]+ )")
+TARGET: Final = re.compile(r"^(?P<name>[a-z]+):.*## ", re.MULTILINE)
+DECISION: Final = re.compile(r"^(?P<number>\d{4})-[a-z0-9-]+\.md$")
+SETTING: Final = re.compile(r'\b(?:env\.\w+|environ\.get|_database)\(\s*"(?P<name>[A-Z][A-Z0-9_]+)"')
+CODE: Final = re.compile(r"`(?P<code>[^`]+)`|^```.*?^```", re.MULTILINE | re.DOTALL)
+PLACE: Final = re.compile(r"(?:[a-z_]+/)+[a-z_]+\.(?:py|md|css|js|html)")
+
+
+def broken_links(tree: Path) -> list[Finding]:
+    """Links between pages that lead nowhere, and files named in `code` that are not there."""
+    found = []
+    for path, place, text in _pages(tree):
+        for match in LINK.finditer(CODE.sub(lambda code: " " * len(code.group()), text)):
+            to = match["to"].split("#")[0]
+            if to and "://" not in to and not (path.parent / to).exists():
+                found.append(Finding(place, _line(text, match.start()), f"links to {to}, which is not there"))
+        found += [
+            Finding(place, _line(text, match.start()), f"names {match['code']}, which is not there")
+            for match in CODE.finditer(text)
+            if match["code"] and PLACE.fullmatch(match["code"]) and not (tree / match["code"]).exists()
+        ]
+    return found
+
+
+def unknown_commands(tree: Path) -> list[Finding]:
+    """`make` targets that a page names and the Makefile lacks, and public targets that no page names."""
+    targets = {match["name"] for match in TARGET.finditer((tree / "Makefile").read_text())}
+    found, named = [], set()
+    for _, place, text in _pages(tree):
+        for code in CODE.finditer(text):
+            for match in COMMAND.finditer(code.group()):
+                named.add(match["target"])
+                if match["target"] not in targets:
+                    found.append(
+                        Finding(place, _line(text, code.start()), f"make {match['target']} is not in the Makefile")
+                    )
+    return found + [
+        Finding("Makefile", 1, f"no page says what make {target} is for") for target in targets - named - {"help"}
+    ]
+
+
+def unwritten_settings(tree: Path) -> list[Finding]:
+    """Variables that studio/settings.py reads and docs/operating.md does not list, and the other way round."""
+    read = {match["name"] for match in SETTING.finditer((tree / "studio/settings.py").read_text())}
+    read |= {
+        name for name in ("DATABASE_URL", "DATABASE_OWNER_URL") if name in (tree / "studio/settings.py").read_text()
+    }
+    listed = set(re.findall(r"^\| `([A-Z][A-Z0-9_]+)`", (tree / "docs/operating.md").read_text(), re.MULTILINE))
+    return [
+        *(Finding("docs/operating.md", 1, f"{name} is read by the settings and not listed") for name in read - listed),
+        *(Finding("docs/operating.md", 1, f"{name} is listed and no setting reads it") for name in listed - read),
+    ]
+
+
+def misnumbered_decisions(tree: Path) -> list[Finding]:
+    """Decisions whose numbers leave a gap or stand twice, or that the index does not name."""
+    folder = tree / "docs/decisions"
+    index = (folder / "README.md").read_text()
+    found = []
+    names = sorted(path.name for path in folder.iterdir() if path.name != "README.md")
+    for expected, name in enumerate(names, 1):
+        match = DECISION.match(name)
+        if not match or int(match["number"]) != expected:
+            found.append(
+                Finding(f"docs/decisions/{name}", 1, f"should be number {expected:04}: numbers run without a gap")
+            )
+        elif not (folder / name).read_text().startswith(f"# {expected}. "):
+            found.append(Finding(f"docs/decisions/{name}", 1, f"its title should begin with `# {expected}. `"))
+        if f"({name})" not in index:
+            found.append(Finding("docs/decisions/README.md", 1, f"does not list {name}"))
+    return found
+
+
+def _pages(tree: Path) -> Iterator[tuple[Path, str, str]]:
+    for path in files(tree):
+        if path.suffix == ".md":
+            yield path, path.relative_to(tree).as_posix(), path.read_text()
+
+
+def _line(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
