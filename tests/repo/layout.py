@@ -57,7 +57,6 @@ SAY_NOTHING: Final = frozenset(
         "lib",
         "manager",
         "misc",
-        "service",
         "services",
         "stuff",
         "tools",
