@@ -1,0 +1,48 @@
+"""A folder's files read as bytes, within limits and without following links."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+MAX_FILES: Final = 2_000
+MAX_BYTES: Final = 32 * 1024 * 1024
+PASSED_OVER: Final = frozenset({"__pycache__", "node_modules"})
+
+
+class BadFolder(ValueError):
+    """The folder cannot be taken as it is; the message names the file and the fix."""
+
+
+def files_of(folder: Path) -> Mapping[str, bytes]:
+    """Every file under `folder` by its path in it, with `/` between parts, in the order of the paths.
+
+    Hidden names, caches and compiled files are passed over. Raises `BadFolder` for links and for too much.
+    """
+    if not folder.is_dir():
+        raise BadFolder(f"{folder}: there is no such folder. fix: name the folder that holds oz0-plugin.yaml")
+    found: dict[str, bytes] = {}
+    size = 0
+    for where, folders, names in os.walk(folder):
+        here = Path(where)
+        folders[:] = sorted(n for n in folders if not n.startswith(".") and n not in PASSED_OVER)
+        for name in sorted(names) + folders:
+            path = here / name
+            if name.startswith(".") or name.endswith(".pyc"):
+                continue
+            if path.is_symlink():
+                raise BadFolder(f"{path}: is a link. fix: put the file itself into the plugin's folder")
+            if name in folders:
+                continue
+            if not path.is_file():
+                raise BadFolder(
+                    f"{path}: is neither a file nor a folder. fix: take it out of the plugin's folder"
+                )
+            size += path.stat().st_size
+            if size > MAX_BYTES or len(found) >= MAX_FILES:
+                raise BadFolder(
+                    f"{folder}: holds more than {MAX_FILES} files or {MAX_BYTES // 2**20} MiB, reached at {path}. "
+                    "fix: keep data out of the plugin's folder"
+                )
+            found[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return dict(sorted(found.items()))

@@ -1,0 +1,232 @@
+"""`agents/*.yaml`: who runs, with what instructions, functions and limits; and the rehearsal that stands in for a model."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from catalog.rules.fields import Fields, Notes
+from catalog.rules.grants import covers, grant_trouble
+from catalog.rules.templates import Allowed, Values, fill, fill_text, texts_in, trouble
+
+REHEARSAL: Final = "rehearsal"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one job of the agent may use. `tool_tokens` bounds each model request; `minutes` counts from the start."""
+
+    tool_tokens: int = 8_000
+    turns: int = 50
+    calls: int = 200
+    minutes: int = 1_440
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalCall:
+    """One call a rehearsal's turn makes. `arguments` may hold placeholders (`templates`)."""
+
+    tool: str
+    function: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalTurn:
+    """What the model would answer: some words, some calls made side by side, or both. The last turn has no calls."""
+
+    say: str = ""
+    calls: tuple[RehearsalCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """One agent. It has a `model`, or a `harness`: a program that is the agent.
+
+    `on_unknown` is `ask`, `fail`, or None where the starter decides (RULES U5). `input` holds the names a job may be
+    started with and their defaults; `rehearsal` is filled only when `model` is `rehearsal`.
+    """
+
+    name: str
+    model: str = ""
+    harness: tuple[str, ...] = ()
+    instructions: str = ""
+    functions: tuple[str, ...] = ()
+    limits: Limits = Limits()
+    tool_loading: str = "eager"
+    on_unknown: str | None = None
+    skills: tuple[str, ...] = ()
+    input: Mapping[str, Any] = field(default_factory=dict)
+    rehearsal: tuple[RehearsalTurn, ...] = ()
+
+
+def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
+    """The agent in these bytes; what is wrong with it goes into `notes`. None when nothing can be read at all."""
+    fields = notes.document(content)
+    if fields is None:
+        return None
+    functions = _functions(fields)
+    inputs = _input(fields)
+    agent = AgentSpec(
+        name=fields.name("name", "write `name: my-agent`"),
+        model=fields.text("model", longest=200),
+        harness=fields.texts("harness"),
+        instructions=fields.text("instructions"),
+        functions=functions,
+        limits=_limits(fields.map("limits")),
+        tool_loading=fields.word("tool_loading", ("eager", "lazy"), "eager"),
+        on_unknown=fields.word("on_unknown", ("ask", "fail"), "") or None,
+        skills=fields.texts("skills", longest=130),
+        input=inputs,
+        rehearsal=_rehearsal(fields, functions, frozenset(inputs)),
+    )
+    _one_mind(fields, agent)
+    fields.done()
+    return agent
+
+
+def as_json(agent: AgentSpec) -> dict[str, Any]:
+    """An agent as JSON, to keep with its plugin's version; `from_json` reads it back."""
+    return asdict(agent)
+
+
+def from_json(definition: Mapping[str, Any]) -> AgentSpec:
+    """The agent that `as_json` wrote, also after its lists went through JSON."""
+    kept = dict(definition)
+    kept["limits"] = Limits(**kept["limits"])
+    kept["rehearsal"] = tuple(
+        RehearsalTurn(turn["say"], tuple(RehearsalCall(**call) for call in turn["calls"]))
+        for turn in kept["rehearsal"]
+    )
+    for name in ("harness", "functions", "skills"):
+        kept[name] = tuple(kept[name])
+    return AgentSpec(**kept)
+
+
+def fill_turn(turn: RehearsalTurn, values: Values) -> RehearsalTurn:
+    """A rehearsal's turn with every placeholder replaced by what this job has."""
+    return RehearsalTurn(
+        say=fill_text(turn.say, values),
+        calls=tuple(
+            RehearsalCall(call.tool, call.function, fill(call.arguments, values)) for call in turn.calls
+        ),
+    )
+
+
+def _one_mind(fields: Fields, agent: AgentSpec) -> None:
+    if fields.has("model") == fields.has("harness"):
+        fields.note(
+            "model", "an agent has either `model` or `harness`", "write `model: rehearsal`, or a model's name"
+        )
+    if (agent.model == REHEARSAL) != fields.has(REHEARSAL):
+        fields.note(
+            REHEARSAL,
+            "`model: rehearsal` and a `rehearsal` list belong together",
+            "write both, or take both out",
+        )
+
+
+def _functions(fields: Fields) -> tuple[str, ...]:
+    entries = fields.texts("functions", longest=140)
+    for entry in entries:
+        why = grant_trouble(entry)
+        if why:
+            fields.note(
+                "functions",
+                f"{entry!r} grants nothing: {why}",
+                "write tool.function, tool.* or tool.prefix_*",
+            )
+    return tuple(entry for entry in entries if grant_trouble(entry) is None)
+
+
+def _limits(fields: Fields | None) -> Limits:
+    if fields is None:
+        return Limits()
+    limits = Limits(
+        tool_tokens=fields.count("tool_tokens", 8_000, most=1_000_000),
+        turns=fields.count("turns", 50, most=10_000),
+        calls=fields.count("calls", 200, most=100_000),
+        minutes=fields.count("minutes", 1_440, most=525_600),
+    )
+    fields.done()
+    return limits
+
+
+def _input(fields: Fields) -> dict[str, Any]:
+    named = fields.map("input")
+    if named is None:
+        return {}
+    found: dict[str, Any] = {}
+    for name in named.keys():
+        item = named.take(name)
+        if item is None or not _is_input_name(name):
+            named.note(name, "is not a name", "use letters, digits, _ and -")
+            continue
+        found[name] = item.plain()
+    return found
+
+
+def _is_input_name(name: str) -> bool:
+    return 0 < len(name) <= 64 and all(
+        letter.isascii() and (letter.isalnum() or letter in "_-") for letter in name
+    )
+
+
+def _rehearsal(
+    fields: Fields, functions: tuple[str, ...], inputs: frozenset[str]
+) -> tuple[RehearsalTurn, ...]:
+    turns: list[RehearsalTurn] = []
+    before = 0
+    written = fields.maps(REHEARSAL)
+    for at, turn in enumerate(written):
+        allowed = Allowed(inputs, before)
+        say = turn.text("say")
+        _templated(turn, "say", [say], allowed)
+        calls = tuple(_call(call, functions, allowed) for call in turn.maps("call"))
+        if not say and not calls:
+            turn.notes.add(
+                turn.line, turn.path, "a turn says nothing and calls nothing", "write `say:`, `call:` or both"
+            )
+        last = at == len(written) - 1
+        if last and turn.has("call"):
+            turn.note("call", "the last turn still calls", "end with a turn that only says something")
+        if not last and not turn.has("call"):
+            turn.note(
+                "say",
+                "a turn without calls ends the job, so later turns never come",
+                "give it calls or make it the last",
+            )
+        turn.done()
+        before += len(calls)
+        turns.append(RehearsalTurn(say, calls))
+    if fields.has(REHEARSAL) and not turns:
+        fields.note(REHEARSAL, "has no turns", "write at least one turn, such as `- say: Done.`")
+    return tuple(turns)
+
+
+def _call(fields: Fields, functions: tuple[str, ...], allowed: Allowed) -> RehearsalCall:
+    named = fields.text("function", longest=140)
+    if not named:
+        fields.need("function", "write `function: tool.function`")
+    arguments = fields.map("arguments")
+    values: dict[str, Any] = {}
+    if arguments is not None:
+        for key in arguments.keys():
+            item = arguments.take(key)
+            values[key] = item.plain() if item else None
+            _templated(arguments, key, texts_in(values[key]), allowed)
+    fields.done()
+    tool, dot, function = named.partition(".")
+    if named and not (dot and any(covers(grant, tool, function) for grant in functions)):
+        fields.note(
+            "function",
+            f"{named} is not among the agent's functions",
+            "name it as tool.function, and grant it in `functions`",
+        )
+    return RehearsalCall(tool, function, values)
+
+
+def _templated(fields: Fields, name: str, texts: list[str], allowed: Allowed) -> None:
+    for text in texts:
+        why = trouble(text, allowed)
+        if why:
+            fields.note(name, why, f"what can stand here: {allowed.words()}")

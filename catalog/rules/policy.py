@@ -1,0 +1,181 @@
+"""May this call run, must a person be asked, or is it refused? One pure answer for every path that starts work.
+
+How the rules that fit a call are weighed (RULES A2, A11; written for people in docs/policy.md):
+
+1. A rule that says *refuse* wins over every other.
+2. A rule that cannot be read asks, and no *allow* beats it.
+3. A narrower rule wins over a wider one. Narrower: each condition of the wider one is there too, the same or tighter.
+4. Where neither is narrower, *ask* wins over *allow*.
+5. Where rules are still equal, the one written first is named.
+6. Where no rule fits, the defaults of the studio: read and write run, destructive and undeclared ask.
+
+A condition on an argument that the call does not settle holds for a rule that asks, makes a rule that refuses ask,
+and does not hold for a rule that allows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from catalog.rules.conditions import Patterns
+from catalog.rules.kinds import Kind
+from catalog.rules.policy_rules import Effect, Rule, read_rules
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a policy may look at. `arguments` are the canonical ones that will be sent; `at` is the database's time."""
+
+    kind: Kind
+    tool: str
+    function: str
+    agent: str
+    starter: str
+    open_world: bool
+    at: datetime
+    tainted: bool = False
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The rule a verdict follows from. An approval is bound to `id` and `digest` (RULES A4); `title` is for people.
+
+    `why` adds, in a sentence, what made a rule ask that does not say so itself; else it is empty.
+    """
+
+    id: str
+    digest: str
+    title: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """The call may run."""
+
+    rule: Matched
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A person must approve the call first."""
+
+    rule: Matched
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The call must not run."""
+
+    rule: Matched
+
+
+type Verdict = Allow | Ask | Refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A tenant's rules, in their order. Read from JSON with `Policy.read`."""
+
+    rules: tuple[Rule, ...] = ()
+
+    @staticmethod
+    def read(raw: Any) -> "Policy":
+        """The policy in a version's `rules`. Never raises: what cannot be read asks (RULES A2)."""
+        return Policy(read_rules(raw))
+
+
+DEFAULTS: Final[tuple[Rule, ...]] = read_rules(
+    [
+        {"id": "default-read", "title": "reads run", "effect": "allow", "kind": "read"},
+        {"id": "default-write", "title": "writes that only add run", "effect": "allow", "kind": "write"},
+        {"id": "default-destructive", "title": "destructive asks", "effect": "ask", "kind": "destructive"},
+        {"id": "default-undeclared", "title": "undeclared asks", "effect": "ask", "kind": "undeclared"},
+    ]
+)
+
+
+def judge(policy: Policy, facts: Facts) -> Verdict:
+    """What the policy says of one call, and by which rule."""
+    fitting = _fitting(policy.rules, facts) or _fitting(DEFAULTS, facts)
+    refusing = [fit for fit in fitting if fit.effect is Effect.REFUSE]
+    if refusing:
+        return Refuse(refusing[0].matched())
+    cautious = [fit for fit in fitting if fit.rule.odd]
+    if cautious:
+        return Ask(cautious[0].matched())
+    narrowest = [fit for fit in fitting if not any(narrower(other.rule, fit.rule) for other in fitting)]
+    asking = [fit for fit in narrowest if fit.effect is Effect.ASK]
+    return Ask(asking[0].matched()) if asking else Allow(narrowest[0].matched())
+
+
+def narrower(one: Rule, other: Rule) -> bool:
+    """Whether `one` fits only calls that `other` fits too, and surely not the other way round."""
+    return _within(one, other) and not _within(other, one)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A rule that fits the call, and what it says of it."""
+
+    rule: Rule
+    effect: Effect
+    why: str = ""
+
+    def matched(self) -> Matched:
+        return Matched(self.rule.id, self.rule.digest, self.rule.title, self.why)
+
+
+def _fitting(rules: Sequence[Rule], facts: Facts) -> list[_Fit]:
+    return [fit for rule in rules if (fit := _fit(rule, facts)) is not None]
+
+
+def _fit(rule: Rule, facts: Facts) -> _Fit | None:
+    if rule.until is not None and rule.until <= facts.at:
+        return None
+    named = (
+        (rule.kind, facts.kind.value),
+        (rule.tool, facts.tool),
+        (rule.function, facts.function),
+        (rule.agent, facts.agent),
+        (rule.starter, facts.starter),
+    )
+    if not all(patterns is None or patterns.holds(name) for patterns, name in named):
+        return None
+    if rule.open_world not in (None, facts.open_world) or rule.tainted not in (None, facts.tainted):
+        return None
+    settled = [condition.holds(facts.arguments) for condition in rule.arguments]
+    if False in settled:
+        return None
+    if rule.odd:
+        return _Fit(rule, Effect.ASK, f"this rule cannot be read, so it asks: {rule.odd[0]}")
+    if None in settled:
+        if rule.effect is Effect.ALLOW:
+            return None
+        path = "/".join(rule.arguments[settled.index(None)].path)
+        return _Fit(rule, Effect.ASK, f"the call leaves open what the rule looks at: {path}")
+    return _Fit(rule, rule.effect)
+
+
+def _within(one: Rule, other: Rule) -> bool:
+    """Whether each condition of `other` is a condition of `one` too, the same or tighter. `until` is no condition."""
+    named = (
+        (one.kind, other.kind),
+        (one.tool, other.tool),
+        (one.function, other.function),
+        (one.agent, other.agent),
+        (one.starter, other.starter),
+    )
+    return (
+        all(_patterns_within(mine, theirs) for mine, theirs in named)
+        and other.open_world in (None, one.open_world)
+        and other.tainted in (None, one.tainted)
+        and all(condition in one.arguments for condition in other.arguments)
+    )
+
+
+def _patterns_within(one: Patterns | None, other: Patterns | None) -> bool:
+    everything = Patterns(("*",))
+    return (one or everything).within(other or everything)
