@@ -35,9 +35,7 @@ def files_of(folder: Path) -> Mapping[str, bytes]:
             if name in folders:
                 continue
             if not path.is_file():
-                raise BadFolder(
-                    f"{path}: is neither a file nor a folder. fix: take it out of the plugin's folder"
-                )
+                raise BadFolder(f"{path}: is neither a file nor a folder. fix: take it out of the plugin's folder")
             size += path.stat().st_size
             if size > MAX_BYTES or len(found) >= MAX_FILES:
                 raise BadFolder(

@@ -75,9 +75,7 @@ class _Open:
 def load(text: str) -> Located:
     """The one document of `text`. Raises `BadYaml`, naming the line and the fix."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        raise BadYaml(
-            1, f"the file is larger than {MAX_BYTES // 1024} KiB", "move long texts into skills, or split it"
-        )
+        raise BadYaml(1, f"the file is larger than {MAX_BYTES // 1024} KiB", "move long texts into skills, or split it")
     try:
         return _Builder().build(yaml.parse(text, Loader=yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
@@ -101,7 +99,7 @@ class _Builder:
 
     def build(self, events: Iterator[yaml.Event]) -> Located:
         for event in events:
-            line = event.start_mark.line + 1
+            line = event.start_mark.line + 1 if event.start_mark else 1
             match event:
                 case yaml.DocumentStartEvent():
                     if self.root is not None:
@@ -114,9 +112,7 @@ class _Builder:
                     self._refuse_as_key(line)
                     if len(self.open) >= MAX_DEPTH:
                         raise BadYaml(line, f"nested deeper than {MAX_DEPTH} levels", "flatten it")
-                    items: list[Located] | dict[str, Entry] = (
-                        [] if isinstance(event, yaml.SequenceStartEvent) else {}
-                    )
+                    items: list[Located] | dict[str, Entry] = [] if isinstance(event, yaml.SequenceStartEvent) else {}
                     self.open.append(_Open(line, event.anchor, items))
                 case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
                     done = self.open.pop()
@@ -157,9 +153,7 @@ class _Builder:
             self.named[anchor] = item
         self.total += 1
         if item.size > MAX_NODES or self.total > MAX_NODES:
-            raise BadYaml(
-                item.line, f"this unfolds to more than {MAX_NODES} values", "use fewer aliases and values"
-            )
+            raise BadYaml(item.line, f"this unfolds to more than {MAX_NODES} values", "use fewer aliases and values")
         if not self.open:
             self.root = item
             return
@@ -175,9 +169,7 @@ class _Builder:
 
 def _refuse_tag(tag: str | None, line: int) -> None:
     if tag is not None:
-        raise BadYaml(
-            line, f"the tag {tag!r} is not read", "write the value without a tag; quote it to keep it text"
-        )
+        raise BadYaml(line, f"the tag {tag!r} is not read", "write the value without a tag; quote it to keep it text")
 
 
 def _resolved(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""`agents/*.yaml`: who runs, with what instructions, functions and limits; and the rehearsal that stands in for a model."""
+"""`agents/*.yaml`: who runs, with what instructions, functions and limits; and the rehearsal of a model."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -94,8 +94,7 @@ def from_json(definition: Mapping[str, Any]) -> AgentSpec:
     kept = dict(definition)
     kept["limits"] = Limits(**kept["limits"])
     kept["rehearsal"] = tuple(
-        RehearsalTurn(turn["say"], tuple(RehearsalCall(**call) for call in turn["calls"]))
-        for turn in kept["rehearsal"]
+        RehearsalTurn(turn["say"], tuple(RehearsalCall(**call) for call in turn["calls"])) for turn in kept["rehearsal"]
     )
     for name in ("harness", "functions", "skills"):
         kept[name] = tuple(kept[name])
@@ -106,17 +105,13 @@ def fill_turn(turn: RehearsalTurn, values: Values) -> RehearsalTurn:
     """A rehearsal's turn with every placeholder replaced by what this job has."""
     return RehearsalTurn(
         say=fill_text(turn.say, values),
-        calls=tuple(
-            RehearsalCall(call.tool, call.function, fill(call.arguments, values)) for call in turn.calls
-        ),
+        calls=tuple(RehearsalCall(call.tool, call.function, fill(call.arguments, values)) for call in turn.calls),
     )
 
 
 def _one_mind(fields: Fields, agent: AgentSpec) -> None:
     if fields.has("model") == fields.has("harness"):
-        fields.note(
-            "model", "an agent has either `model` or `harness`", "write `model: rehearsal`, or a model's name"
-        )
+        fields.note("model", "an agent has either `model` or `harness`", "write `model: rehearsal`, or a model's name")
     if (agent.model == REHEARSAL) != fields.has(REHEARSAL):
         fields.note(
             REHEARSAL,
@@ -156,7 +151,7 @@ def _input(fields: Fields) -> dict[str, Any]:
     if named is None:
         return {}
     found: dict[str, Any] = {}
-    for name in named.keys():
+    for name in named.names():
         item = named.take(name)
         if item is None or not _is_input_name(name):
             named.note(name, "is not a name", "use letters, digits, _ and -")
@@ -166,14 +161,10 @@ def _input(fields: Fields) -> dict[str, Any]:
 
 
 def _is_input_name(name: str) -> bool:
-    return 0 < len(name) <= 64 and all(
-        letter.isascii() and (letter.isalnum() or letter in "_-") for letter in name
-    )
+    return 0 < len(name) <= 64 and all(letter.isascii() and (letter.isalnum() or letter in "_-") for letter in name)
 
 
-def _rehearsal(
-    fields: Fields, functions: tuple[str, ...], inputs: frozenset[str]
-) -> tuple[RehearsalTurn, ...]:
+def _rehearsal(fields: Fields, functions: tuple[str, ...], inputs: frozenset[str]) -> tuple[RehearsalTurn, ...]:
     turns: list[RehearsalTurn] = []
     before = 0
     written = fields.maps(REHEARSAL)
@@ -210,7 +201,7 @@ def _call(fields: Fields, functions: tuple[str, ...], allowed: Allowed) -> Rehea
     arguments = fields.map("arguments")
     values: dict[str, Any] = {}
     if arguments is not None:
-        for key in arguments.keys():
+        for key in arguments.names():
             item = arguments.take(key)
             values[key] = item.plain() if item else None
             _templated(arguments, key, texts_in(values[key]), allowed)

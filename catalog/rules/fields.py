@@ -14,7 +14,7 @@ from base.yaml_files import BadYaml, Located, load
 from catalog.rules.problems import Problem
 
 NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?\Z")
-NAME_WORDS: Final = "up to 64 of letters, digits, _ and -, beginning and ending with a letter or digit"
+NAME_WORDS: Final = "letters, digits, _ and -, beginning and ending with a letter or digit, at most 64"
 
 
 @dataclass(slots=True)
@@ -40,9 +40,7 @@ class Notes:
             self.add(error.line, "", error.message, error.fix)
             return None
         if not isinstance(root.value, dict):
-            self.add(
-                root.line, "", f"expected a map of keys, found {described(root)}", "write `key: value` lines"
-            )
+            self.add(root.line, "", f"expected a map of keys, found {described(root)}", "write `key: value` lines")
             return None
         return Fields(self, root, "")
 
@@ -157,9 +155,7 @@ class Fields:
 
     def texts(self, name: str, *, longest: int = 4_000) -> tuple[str, ...]:
         """A key that holds a list of texts."""
-        found = (
-            self._text(item, f"{self.key(name)}[{at}]", longest) for at, item in enumerate(self.items(name))
-        )
+        found = (self._text(item, f"{self.key(name)}[{at}]", longest) for at, item in enumerate(self.items(name)))
         return tuple(text for text in found if text)
 
     def items(self, name: str) -> tuple[Located, ...]:
@@ -191,9 +187,9 @@ class Fields:
         fields = self.map(name)
         if fields is None:
             return {}
-        return {key: text for key in fields.keys() if (text := fields.text(key))}
+        return {key: text for key in fields.names() if (text := fields.text(key))}
 
-    def keys(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """The keys that are written, in their order."""
         return tuple(self._entries)
 
@@ -202,11 +198,7 @@ class Fields:
         for name in self._entries:
             if name not in self._known:
                 near = difflib.get_close_matches(name, self._known, n=1)
-                fix = (
-                    f"did you mean {near[0]}?"
-                    if near
-                    else f"take it out; known here: {', '.join(self._known)}"
-                )
+                fix = f"did you mean {near[0]}?" if near else f"take it out; known here: {', '.join(self._known)}"
                 self.note(name, "is not a known key", fix)
 
     def _map(self, item: Located, path: str) -> "Fields | None":
@@ -230,9 +222,7 @@ class Fields:
             )
             return ""
         if len(item.value) > longest:
-            self.notes.add(
-                item.line, path, f"is {len(item.value):,} characters long", f"keep it to {longest:,}"
-            )
+            self.notes.add(item.line, path, f"is {len(item.value):,} characters long", f"keep it to {longest:,}")
             return ""
         return item.value
 

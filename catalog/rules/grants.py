@@ -38,12 +38,7 @@ def from_model_name(name: str) -> Name | None:
     A tool's id has no two underscores and does not end with one, so the first two are the separator.
     """
     tool, separator, function = name.partition(SEPARATOR)
-    if (
-        not separator
-        or len(name) > MODEL_NAME_LONGEST
-        or tool_id_trouble(tool)
-        or not _FUNCTION.match(function)
-    ):
+    if not separator or len(name) > MODEL_NAME_LONGEST or tool_id_trouble(tool) or not _FUNCTION.match(function):
         return None
     return Name(tool, function)
 
@@ -54,7 +49,9 @@ def name_trouble(tool: str, function: str) -> str | None:
         return "providers take only letters, digits, _ and - in a name"
     longer = len(model_name(tool, function)) - MODEL_NAME_LONGEST
     if longer > 0:
-        return f"{model_name(tool, function)} is {longer} longer than the {MODEL_NAME_LONGEST} characters providers take"
+        return (
+            f"{model_name(tool, function)} is {longer} longer than the {MODEL_NAME_LONGEST} characters providers take"
+        )
     return None
 
 
@@ -81,7 +78,7 @@ def listing_problems(tool: str, functions: Iterable[str]) -> tuple[Problem, ...]
 
 
 def grant_trouble(grant: str) -> str | None:
-    """Why a text cannot be a grant, or None when it can. A grant is `tool.function`, where `*` stands for any letters."""
+    """Why a text cannot be a grant, or None. A grant is `tool.function`, where `*` stands for any letters."""
     tool, dot, pattern = grant.partition(".")
     if not dot:
         return "it has no dot between tool and function"
@@ -105,18 +102,14 @@ def granted(grants: Iterable[str], available: Iterable[Name]) -> tuple[Name, ...
     """The functions of `available` that an agent's grants give, each once, sorted."""
     wanted = tuple(grants)
     return tuple(
-        sorted(
-            {name for name in available if any(covers(grant, name.tool, name.function) for grant in wanted)}
-        )
+        sorted({name for name in available if any(covers(grant, name.tool, name.function) for grant in wanted)})
     )
 
 
 def idle_grants(grants: Iterable[str], available: Iterable[Name]) -> tuple[str, ...]:
     """The grants that give nothing, in their order: a misspelt name, or a tool that is not here."""
     names = tuple(available)
-    return tuple(
-        grant for grant in grants if not any(covers(grant, name.tool, name.function) for name in names)
-    )
+    return tuple(grant for grant in grants if not any(covers(grant, name.tool, name.function) for name in names))
 
 
 def matches(pattern: str, text: str) -> bool:

@@ -93,9 +93,7 @@ def undeclared(name: str, annotations: Mapping[str, Any], *, trusted: bool = Tru
     if kind_of(annotations) is not Kind.UNDECLARED:
         return None
     odd = [
-        wire
-        for wire in ("readOnlyHint", "destructiveHint")
-        if wire in annotations and _hint(annotations, wire) is None
+        wire for wire in ("readOnlyHint", "destructiveHint") if wire in annotations and _hint(annotations, wire) is None
     ]
     if odd:
         reason = f"{' and '.join(odd)} is not true or false, so it counts as left out"

@@ -79,7 +79,7 @@ def command(argv: tuple[str, ...], *, python: str, home: str) -> tuple[str, ...]
 def tool_id_trouble(tool: str) -> str | None:
     """Why a text cannot be a tool's id (RULES C1, C8), or None when it can."""
     if not NAME.match(tool) or len(tool) > TOOL_ID_LONGEST:
-        return f"it is not up to {TOOL_ID_LONGEST} of letters, digits, _ and -, beginning and ending with a letter or digit"
+        return f"it is not {NAME_WORDS} (a tool: {TOOL_ID_LONGEST})"
     if tool.lower() == RESERVED_TOOL:
         return "it is the platform's own"
     if "__" in tool:
@@ -134,18 +134,14 @@ def _argv(fields: Fields) -> tuple[str, ...]:
     for word in words:
         why = trouble(word, Allowed())
         if why:
-            fields.note(
-                "mcp", f"{why}, in {word!r}", "only {{ home }}, the studio's state folder, can stand here"
-            )
+            fields.note("mcp", f"{why}, in {word!r}", "only {{ home }}, the studio's state folder, can stand here")
     return words
 
 
 def _url(fields: Fields) -> str:
     url = fields.text("url", longest=2_000)
     if url and not re.match(r"https?://[^\s/@]+(/\S*)?\Z", url):
-        fields.note(
-            "url", f"{url!r} is not the address of a server", "write http:// or https://, a host, no password"
-        )
+        fields.note("url", f"{url!r} is not the address of a server", "write http:// or https://, a host, no password")
         return ""
     return url
 
@@ -164,9 +160,7 @@ def _manual(fields: Fields, plugin: str) -> tuple[str, ...]:
         else:
             skills.append(skill)
     if len(skills) > MANUAL_MOST:
-        fields.note(
-            "manual", f"names {len(skills)} skills, more than {MANUAL_MOST}", "join some, or leave some out"
-        )
+        fields.note("manual", f"names {len(skills)} skills, more than {MANUAL_MOST}", "join some, or leave some out")
     for skill in sorted(twice(skills)):
         fields.note("manual", f"names {skill} twice", "name it once")
     return tuple(skills)

@@ -23,8 +23,9 @@ from catalog.rules.kinds import Kind
 RULES_MOST: Final = 500
 STARTERS: Final = ("person", "api_key", "routine", "event")
 KEYS: Final = (
-    "id", "title", "effect", "kind", "tool", "function", "agent", "starter", "open_world", "tainted", "arguments", "until",
-)  # fmt: skip
+    *("id", "title", "effect", "until"),
+    *("kind", "tool", "function", "agent", "starter", "open_world", "tainted", "arguments"),
+)
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}\Z")
 _WORD: Final = re.compile(r"[A-Za-z0-9_*-]{1,128}\Z")
@@ -77,9 +78,7 @@ def oddities(raw: Any) -> tuple[str, ...]:
     found = [f"rule {at + 1} ({rule.id}): {odd}" for at, rule in enumerate(rules) for odd in rule.odd]
     ids = [rule.id for rule in rules]
     found += [
-        f"rule {at + 1} ({name}): another rule before it has this id"
-        for at, name in enumerate(ids)
-        if name in ids[:at]
+        f"rule {at + 1} ({name}): another rule before it has this id" for at, name in enumerate(ids) if name in ids[:at]
     ]
     return tuple(found)
 
@@ -132,11 +131,7 @@ class _Reader:
             return None
         value = self.raw[key]
         listed = [value] if isinstance(value, str) else value
-        if (
-            not isinstance(listed, list)
-            or not listed
-            or not all(isinstance(w, str) and _WORD.match(w) for w in listed)
-        ):
+        if not isinstance(listed, list) or not listed or not all(isinstance(w, str) and _WORD.match(w) for w in listed):
             self.odd.append(f"{key} is a name or a list of names, where * stands for any letters")
             return None
         return Patterns(tuple(listed))
@@ -184,9 +179,7 @@ class _Reader:
 
 
 def _whole(name: str, raw: Any, odd: str) -> Rule:
-    return Rule(
-        id=name, digest=_digest(raw), title="a rule that cannot be read", effect=Effect.ASK, odd=(odd,)
-    )
+    return Rule(id=name, digest=_digest(raw), title="a rule that cannot be read", effect=Effect.ASK, odd=(odd,))
 
 
 def _digest(raw: Any) -> str:
@@ -194,6 +187,4 @@ def _digest(raw: Any) -> str:
     try:
         return canonical.digest(content)
     except canonical.NotCanonical:
-        return hashlib.sha256(
-            json.dumps(content, sort_keys=True, default=repr).encode("utf-8", "replace")
-        ).hexdigest()
+        return hashlib.sha256(json.dumps(content, sort_keys=True, default=repr).encode("utf-8", "replace")).hexdigest()

@@ -44,7 +44,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What placeholders stand for. `input` is the job's input, `defaults` the agent's `input:` for what it leaves out."""
+    """What placeholders stand for: the job's `input`, and the agent's `defaults` for what that leaves out."""
 
     home: str = ""
     input: Any = None
