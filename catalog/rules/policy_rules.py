@@ -7,8 +7,6 @@
 Only `id` and `effect` are required; what is left out holds for every call.
 """
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -184,7 +182,4 @@ def _whole(name: str, raw: Any, odd: str) -> Rule:
 
 def _digest(raw: Any) -> str:
     content = {key: value for key, value in raw.items() if key != "id"} if isinstance(raw, Mapping) else raw
-    try:
-        return canonical.digest(content)
-    except canonical.NotCanonical:
-        return hashlib.sha256(json.dumps(content, sort_keys=True, default=repr).encode("utf-8", "replace")).hexdigest()
+    return canonical.digest_of_any(content)
