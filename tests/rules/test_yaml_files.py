@@ -1,6 +1,5 @@
 """Hand-written YAML is read strictly, and cannot blow up."""
 
-import time
 import tracemalloc
 
 import pytest
@@ -68,6 +67,7 @@ def test_an_alias_is_read_as_the_value_it_stands_for():
     assert load("a: &one {x: 1}\nb: *one\n").plain() == {"a": {"x": 1}, "b": {"x": 1}}
 
 
+@pytest.mark.timeout(5)
 def test_an_alias_bomb_is_refused_before_it_unfolds():
     levels = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
     for one, two in zip("abcdefgh", "bcdefghi", strict=True):
@@ -75,12 +75,9 @@ def test_an_alias_bomb_is_refused_before_it_unfolds():
     bomb = "\n".join(levels)
     assert len(bomb) < 700
     tracemalloc.start()
-    started = time.monotonic()
     assert "unfolds to more than" in refused(bomb).message
-    seconds = time.monotonic() - started
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert seconds < 1
     assert peak < 50 * 2**20
 
 
