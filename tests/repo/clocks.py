@@ -8,8 +8,10 @@ from typing import Final
 
 from tests.repo.tree import APPS, Finding, Source, dotted, imported_names, sources
 
-TIMELESS: Final = ("*/rules", "*/operations")
-DATABASE_SIDE: Final = ("*/rules", "*/operations", "*/queries", "*/models", "*/wake")
+TIMELESS: Final = tuple(f"{app}/{room}" for app in APPS for room in ("rules", "operations"))
+DATABASE_SIDE: Final = tuple(
+    f"{app}/{room}" for app in APPS for room in ("rules", "operations", "queries", "models", "wake")
+)
 CLOCKS: Final = (
     "time",
     "datetime.datetime.now",
@@ -41,8 +43,7 @@ SQL_CLOCK: Final = re.compile(
 def process_clocks(tree: Path) -> list[Finding]:
     """Every clock or die that `rules` or `operations` read, and every clock of PostgreSQL that is not `oz0_now()`."""
     found = [finding for source in sources(tree, *TIMELESS) for finding in _uses(source)]
-    rooms = [f"{app}{room.removeprefix('*')}" for app in APPS for room in DATABASE_SIDE]
-    return found + [finding for source in sources(tree, *rooms) for finding in _other_clocks(source)]
+    return found + [finding for source in sources(tree, *DATABASE_SIDE) for finding in _other_clocks(source)]
 
 
 def _uses(source: Source) -> Iterator[Finding]:
