@@ -10,7 +10,7 @@ READY := $(if $(filter .venv,$(VENV)),.venv/.ready)
 PIP_ENV := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_REQUIRE_VIRTUALENV=0 PIP_USER=0 PIP_CONSTRAINT=/dev/null PIP_NO_INPUT=1
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 PYTEST := $(BIN)/python -m pytest
-# The type checker reads the settings and connects to nothing.
+# These read the settings and need no database.
 SETTINGS := OZ0_SECRET_KEY=unused DATABASE_URL=postgres://unused@127.0.0.1/unused
 
 .DEFAULT_GOAL := help
@@ -41,8 +41,9 @@ states: $(READY) ## Draw docs/states.md from the tables of moves
 static: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(SETTINGS) $(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(SETTINGS) $(BIN)/mypy
+	$(SETTINGS) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 
 browser:
 	@for name in $(BROWSERS); do command -v $$name >/dev/null && exit 0; done; \

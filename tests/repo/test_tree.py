@@ -1,6 +1,7 @@
 """The tree is as its pages say, and each check sees the fault it is there for."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from tests.repo.words import HOSTS, forbidden_words, passed_over
 from tests.repo.writers import other_writers
 
 type Check = Callable[[Path], list[Finding]]
+# The environment without what the outer pytest or make put into it.
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "PYTEST"))}
 CHECKS: tuple[Check, ...] = (misplaced, overlong, other_writers, process_clocks, forbidden_words, passed_over)
 
 
@@ -55,7 +58,7 @@ def imports(tree: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [found, "--no-logo", "--no-cache"],
         cwd=tree,
-        env=os.environ | {"PYTHONPATH": str(tree), "COLUMNS": "300"},
+        env=CLEAN | {"PYTHONPATH": str(tree), "COLUMNS": "300"},
         capture_output=True,
         text=True,
         timeout=60,
@@ -221,3 +224,56 @@ def test_each_check_sees_its_fault(
 def test_a_clock_named_in_words_is_no_clock(copied: Path, add: Callable[[str, str], None]) -> None:
     add("jobs/operations/strays.py", '"""Uses oz0_now(), never now()."""\nSQL = "due_at < oz0_now()"\n')
     assert process_clocks(copied) == []
+
+
+def commands_of_make_check() -> list[str]:
+    """What `make check` would run here, a command a line."""
+    return subprocess.run(
+        ["make", "-n", "check", f"VENV={sys.prefix}"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True
+    ).stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        r"/ruff format --check \.$",
+        r"/ruff check \.$",
+        r"/lint-imports\b",
+        r"/mypy$",
+        r"manage\.py makemigrations --check\b",
+        r'-m pytest -q [^/]*-m "not browser and not faults"$',
+    ],
+)
+def test_make_check_runs_every_step_on_the_whole_tree(step: str) -> None:
+    assert any(re.search(step, command) for command in commands_of_make_check())
+
+
+@pytest.mark.parametrize(
+    ("step", "place", "text", "said"),
+    [
+        ("lint-imports", "jobs/helpers.py", "", "- jobs.helpers"),
+        (
+            "lint-imports",
+            "jobs/operations/strays.py",
+            "import approvals.apps",
+            "jobs is not allowed to import approvals",
+        ),
+        (
+            "pytest",
+            "jobs/operations/strays.py",
+            "def f(call): call.state = 1",
+            "`.state =` writes a state outside the mover",
+        ),
+        ("pytest", "jobs/operations/strays.py", "import time; AT = time.time()", "`time.time` is this process's clock"),
+    ],
+)
+def test_make_check_fails_on_a_fault(
+    step: str, place: str, text: str, said: str, copied: Path, add: Callable[[str, str], None]
+) -> None:
+    add(place, text)
+    [command] = [command for command in commands_of_make_check() if step in command]
+    if step == "pytest":  # of the suite only the test of the tree: it stands in for the run that this test is part of
+        command += " -p no:cacheprovider tests/repo/test_tree.py -k keeps_its_promises"
+    ran = subprocess.run(command, shell=True, cwd=copied, env=CLEAN, capture_output=True, text=True, timeout=90)
+    assert ran.returncode != 0
+    assert said in ran.stdout
