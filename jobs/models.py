@@ -1,5 +1,6 @@
 """The durable runtime's rows. PostgreSQL forbids the impossible ones; only `operations/moves.py` writes a state."""
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -160,6 +161,14 @@ class Turn(TenantRow):
         ]
 
 
+class CallQuerySet(models.QuerySet["Call"]):
+    """The vocabulary calls are found by."""
+
+    def due(self, now: datetime) -> "CallQuerySet":
+        """Calls a node may claim now, if their job still runs."""
+        return self.filter(due_at__lte=now, state__in=[CallState.QUEUED, CallState.RETRYING])
+
+
 class Call(TenantRow):
     """One call of one function, from request to its end. Its key and arguments are fixed at submit (RULES K1, K7)."""
 
@@ -198,6 +207,8 @@ class Call(TenantRow):
     result_body = models.ForeignKey(Body, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
+
+    objects = CallQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

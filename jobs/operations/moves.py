@@ -10,6 +10,7 @@ from jobs.rules.orders import Outcome
 from jobs.rules.states import (
     CALL_FINAL,
     CALL_MOVES,
+    CALL_STARTS,
     HOLD_MOVES,
     JOB_FINAL,
     JOB_MOVES,
@@ -17,6 +18,7 @@ from jobs.rules.states import (
     TURN_MOVES,
     CallState,
     HoldState,
+    ImpossibleMove,
     JobState,
     NodeState,
     TurnState,
@@ -28,6 +30,16 @@ class Conflict(RuntimeError):
     """A row changed between reading and moving it: a lock is missing somewhere. Never retried by hope."""
 
 
+def begin_call(row: Call, state: CallState, *, reason: str, now: datetime, detail: str = "") -> None:
+    """Write a new call in its first state."""
+    if state not in CALL_STARTS:
+        raise ImpossibleMove(f"a call does not begin as {state.value}")
+    row.state, row.reason, row.detail = state, reason, detail
+    row.due_at = now if state is CallState.QUEUED else None
+    row.ended_at = now if state in CALL_FINAL else None
+    row.save(force_insert=True)
+
+
 def call(row: Call, to: CallState, *, reason: str, now: datetime, due_at: datetime | None = None, **fields: Any) -> None:
     """Move a call. `due_at` goes with queued and retrying only; the other fields are saved with the move."""
     old = CallState(row.state)
@@ -36,7 +48,7 @@ def call(row: Call, to: CallState, *, reason: str, now: datetime, due_at: dateti
     if to in CALL_FINAL:
         fields["ended_at"] = now
     _guarded(Call, row, fields, seq=row.seq)
-    events.record(row.job_id, "call.moved", call=row.pk, frm=old, to=to, reason=reason, effect=str(row.effect))
+    events.record(row.job_id, "call.moved", call=row.pk, frm=old, to=to, reason=reason, effect=row.effect)
 
 
 def job(row: Job, to: JobState, *, reason: str, now: datetime, **fields: Any) -> None:
@@ -50,6 +62,12 @@ def job(row: Job, to: JobState, *, reason: str, now: datetime, **fields: Any) ->
         fields["ended_at"] = now
     _guarded(Job, row, fields, seq=row.seq)
     events.record(row.pk, "job.moved", frm=old, to=to, reason=reason)
+
+
+def begin_turn(row: Turn) -> None:
+    """Write a new turn, asked."""
+    row.save(force_insert=True)
+    events.record(row.job_id, "turn.asked", turn=row.number)
 
 
 def turn(row: Turn, to: TurnState, *, now: datetime, **fields: Any) -> None:
@@ -76,6 +94,12 @@ def node(row: Node, to: NodeState, *, now: datetime) -> bool:
     check(NODE_MOVES, NodeState(row.state), to)
     ended = {} if to is NodeState.DRAINING else {"ended_at": now}
     return Node.objects.filter(pk=row.pk, state=row.state).update(state=to, **ended) == 1
+
+
+def open_attempt(row: Attempt) -> None:
+    """Write a new attempt, open. PostgreSQL refuses a second open one of the same call."""
+    row.save(force_insert=True)
+    events.record(row.job_id, "attempt.started", call=row.call_id, attempt=str(row.pk), number=row.number, node=str(row.node_id))
 
 
 def close_attempt(row: Attempt, outcome: Outcome, *, now: datetime) -> bool:

@@ -1,0 +1,29 @@
+"""Large values live in a row of their own, so that lists and traces never load them."""
+
+import json
+from typing import Any, Final
+from uuid import UUID
+
+from base import db
+from jobs.models import Body, Call
+
+LARGE: Final = 8 * 1024  # bytes
+
+
+def keep_if_large(value: Any) -> tuple[Any, UUID | None]:
+    """(value, None) for a small value, (None, id of its body) for one over 8 KiB of JSON."""
+    size = len(json.dumps(value, ensure_ascii=False).encode())
+    return (value, None) if size <= LARGE else (None, keep(value, size))
+
+
+def keep(value: Any, size: int | None = None) -> UUID:
+    """Keep a value in a body of its own; returns its id."""
+    size = size if size is not None else len(json.dumps(value, ensure_ascii=False).encode())
+    return Body.objects.create(tenant_id=db.writing_tenant(), data=value, size=size).pk
+
+
+def arguments_of(call: Call) -> Any:
+    """The exact arguments of a call, wherever they are kept."""
+    if call.arguments_body_id is None:
+        return call.arguments
+    return Body.objects.get(pk=call.arguments_body_id).data

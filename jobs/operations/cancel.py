@@ -1,0 +1,73 @@
+"""Ending a job from outside: by a person, a kill switch, a limit or an unknown outcome (RULES L1–L3)."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from base import db
+from jobs.models import Attempt, Call, Hold, Job
+from jobs.operations import events, moves
+from jobs.queries import locks
+from jobs.rules.reasons import Reason
+from jobs.rules.states import JOB_FINAL, CallState, HoldState, JobState
+from jobs.rules.why import Why
+
+STOPS: dict[Why, Reason] = {
+    Why.KILL_SWITCH: Reason.STOPPED_SWITCH,
+    Why.JOB_LIMIT: Reason.STOPPED_LIMIT,
+}
+
+
+class AlreadyOver(ValueError):
+    """The job was over before; the message says as what."""
+
+
+def cancel_job(*, tenant: UUID, job_id: UUID, person: int | None) -> JobState:
+    """Cancel a job: it shows `cancelling` until every call has really stopped (RULES L2). Returns its state now.
+
+    Raises `AlreadyOver`, or `Job.DoesNotExist`.
+    """
+    with db.write(tenant) as now:
+        job = locks.job(job_id)
+        if job is None:
+            raise Job.DoesNotExist
+        if job.state in JOB_FINAL:
+            raise AlreadyOver(f"this job is {job.state} already")
+        end(job, ends_as=JobState.CANCELED, reason=Why.CANCELLED, person=person, now=now)
+    return JobState(job.state)
+
+
+def end(
+    job: Job, *, ends_as: JobState, reason: Why, now: datetime, person: int | None = None, failure_kind: str = "", detail: str = ""
+) -> None:
+    """Begin to end a job. The caller holds it alone; no call of it starts once this has committed.
+
+    A second request changes nothing, but a person's cancel of a job that is being failed is noted.
+    """
+    if job.state == JobState.CANCELLING:
+        return
+    moves.job(
+        job,
+        JobState.CANCELLING,
+        reason=reason,
+        now=now,
+        ends_as=ends_as,
+        failure_kind=failure_kind,
+        detail=detail,
+        cancel_requested_at=now,
+        cancel_requested_by_id=person,
+    )
+    stop_running(Call.objects.filter(job_id=job.pk), why=reason, now=now)
+    moves.cancel_waiting_calls(job.pk, reason=reason, now=now)
+    for hold in Hold.objects.select_for_update(no_key=True).filter(job_id=job.pk, closed_at__isnull=True).order_by("pk"):
+        moves.hold(hold, HoldState.WITHDRAWN, now=now)
+    events.judge_later(job.pk)
+
+
+def stop_running(calls: QuerySet[Call], *, why: Why, now: datetime) -> None:
+    """Make these calls *cancelling*; the pulse of each node finds the stop request within a second."""
+    reason = STOPS.get(why, Reason.STOPPED_CANCEL)
+    for call in calls.select_for_update(no_key=True).filter(state=CallState.RUNNING).order_by("pk"):
+        moves.call(call, CallState.CANCELLING, reason=why, now=now)
+        Attempt.objects.filter(call_id=call.pk, ended_at__isnull=True).update(stop_requested_at=now, stop_reason=reason)

@@ -1,0 +1,171 @@
+"""Questions to a person: opening, answering once, withdrawing and expiring (RULES A3–A9, U6)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, assert_never
+from uuid import UUID
+
+from base import db
+from catalog.rules.policy import Ask, Refuse
+from jobs import wake
+from jobs.models import Call, Hold, Job
+from jobs.operations import cancel, events, moves, verdicts
+from jobs.queries import locks
+from jobs.rules.limits import APPROVAL_LIFE
+from jobs.rules.states import JOB_FINAL, CallState, Effect, HoldKind, HoldState, JobState
+from jobs.rules.why import Why
+
+
+class Answer(StrEnum):
+    """What a person can say."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+    HAPPENED = "happened"
+    AGAIN = "again"
+    STOP = "stop"
+
+
+ANSWERS: Final = {
+    HoldKind.APPROVE: (Answer.APPROVE, Answer.DENY, Answer.STOP),
+    HoldKind.RETRY: (Answer.APPROVE, Answer.DENY, Answer.STOP),
+    HoldKind.UNKNOWN: (Answer.HAPPENED, Answer.AGAIN, Answer.STOP),
+}
+
+
+class BadAnswer(ValueError):
+    """An answer that cannot be taken as it is; the message says what is wrong. Nothing moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The hold was closed before: by whom, with what, when. Nothing moved (RULES A6)."""
+
+    state: HoldState
+    answer: str
+    by: int | None
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The answer was taken and the hold is closed by it."""
+
+    call_state: CallState
+
+
+def open_approval(call: Call, kind: HoldKind, ruling: verdicts.Ruling, *, now: datetime) -> None:
+    """Ask whether the call may run. The approval will be bound to exactly what the ruling looked at (RULES A4)."""
+    rule = ruling.verdict.rule
+    hold = Hold(
+        tenant_id=call.tenant_id,
+        job_id=call.job_id,
+        call=call,
+        kind=kind,
+        binding=ruling.binding,
+        rule_id=rule.id,
+        rule_digest=rule.digest,
+        policy_number=ruling.policy,
+        why=ruling.why,
+        opened_at=now,
+        expires_at=now + APPROVAL_LIFE,
+    )
+    _open(hold)
+
+
+def open_unknown(call: Call, *, evidence: str, now: datetime) -> None:
+    """Ask whether a write happened. Such a question never expires (RULES U6)."""
+    _open(Hold(tenant_id=call.tenant_id, job_id=call.job_id, call=call, kind=HoldKind.UNKNOWN, why=evidence, opened_at=now))
+
+
+def _open(hold: Hold) -> None:
+    hold.save(force_insert=True)
+    events.record(hold.job_id, "hold.opened", call=hold.call_id, hold=str(hold.pk), hold_kind=hold.kind)
+    events.judge_later(hold.job_id)
+
+
+def answer(*, hold_id: UUID, answer: Answer, person: int, note: str = "") -> Taken | Closed:
+    """Take a person's answer. Demands an open write; the caller has checked that the person may decide.
+
+    Raises `BadAnswer` when the answer is not one of this question's, or `Hold.DoesNotExist`.
+    """
+    now = db.must_write()
+    found = Hold.objects.only("job_id", "call_id").get(pk=hold_id)
+    locks.gate_shared()
+    job, call, hold = locks.job(found.job_id), locks.call(found.call_id), locks.hold(hold_id)
+    assert job is not None and call is not None and hold is not None  # noqa: S101 - rows are never deleted
+    if hold.closed_at is not None:
+        return Closed(HoldState(hold.state), hold.answer, hold.answered_by_id, hold.closed_at)
+    if answer not in ANSWERS[HoldKind(hold.kind)]:
+        raise BadAnswer(f"{answer.value!r} does not answer this question; it takes {', '.join(ANSWERS[HoldKind(hold.kind)])}")
+    if answer is Answer.DENY and not note.strip():
+        raise BadAnswer("denying takes a reason, which the agent reads")
+    approves = hold.binding if answer is Answer.APPROVE else ""
+    if answer is Answer.AGAIN:
+        approves = _again(call, job, now=now)
+    elif answer is Answer.APPROVE:
+        _queue(call, reason=Why.APPROVED, now=now)
+    elif answer is Answer.DENY:
+        _end_unapproved(call, reason=Why.DENIED, now=now, detail=note)
+    elif answer is Answer.HAPPENED:
+        moves.call(call, CallState.HAPPENED, reason=Why.HAPPENED, now=now, result_text=note, effect=Effect.MADE)
+    elif answer is Answer.STOP:
+        pass
+    else:
+        assert_never(answer)
+    moves.hold(hold, HoldState.ANSWERED, now=now, answer=answer, answered_by_id=person, note=note, approves=approves)
+    if call.state == CallState.UNKNOWN and answer is Answer.DENY:
+        open_unknown(call, evidence="An attempt of it may have acted before it was denied.", now=now)
+    if answer is Answer.STOP:
+        cancel.end(job, ends_as=JobState.CANCELED, reason=Why.STOPPED_BY_PERSON, person=person, now=now)
+    events.judge_later(job.pk)
+    return Taken(CallState(call.state))
+
+
+def _again(call: Call, job: Job, *, now: datetime) -> str:
+    """Run an unknown call once more under its first key, if policy still lets it; the answer counts as its approval."""
+    ruling = verdicts.rule_on(call, job, open_world=call.function.open_world if call.function else True)
+    if isinstance(ruling, verdicts.Switched):
+        raise BadAnswer(f"a kill switch is on ({ruling.detail}); turn it off first, or answer otherwise")
+    if isinstance(ruling.verdict, Refuse):
+        raise BadAnswer(f"the policy refuses this call now ({ruling.why}); change it first, or answer otherwise")
+    _queue(call, reason=Why.RUN_AGAIN, now=now)
+    return ruling.binding if isinstance(ruling.verdict, Ask) else ""
+
+
+def _queue(call: Call, *, reason: Why, now: datetime) -> None:
+    moves.call(call, CallState.QUEUED, reason=reason, now=now, due_at=now)
+    tenant, call_id = call.tenant_id, call.pk
+    db.after_commit(lambda: wake.call(tenant=tenant, call_id=call_id))
+
+
+def _end_unapproved(call: Call, *, reason: Why, now: datetime, detail: str = "") -> None:
+    """End a held call that was not approved; one that may have acted before becomes a question (RULES U10)."""
+    if call.effect == Effect.MAYBE:
+        moves.call(call, CallState.UNKNOWN, reason=reason, now=now, detail=detail)
+    else:
+        moves.call(call, CallState.REFUSED, reason=reason, now=now, detail=detail)
+
+
+def withdraw_all(job_id: UUID, *, now: datetime) -> None:
+    """Withdraw every open hold of a job. The job must be held alone, and its calls locked or final."""
+    for hold in Hold.objects.select_for_update(no_key=True).filter(job_id=job_id, closed_at__isnull=True).order_by("pk"):
+        moves.hold(hold, HoldState.WITHDRAWN, now=now)
+
+
+def expire(*, tenant: UUID, hold_id: UUID) -> bool:
+    """Close an approval nobody gave in time: *expired*, never *denied* (RULES A8). False when it was closed before."""
+    with db.write(tenant) as now:
+        found = Hold.objects.only("job_id", "call_id").get(pk=hold_id)
+        job, call, hold = locks.job(found.job_id), locks.call(found.call_id), locks.hold(hold_id)
+        if job is None or call is None or hold is None or hold.closed_at is not None:
+            return False
+        if hold.expires_at is None or hold.expires_at > now or job.state in JOB_FINAL:
+            return False
+        moves.hold(hold, HoldState.EXPIRED, now=now)
+        _end_unapproved(call, reason=Why.EXPIRED, now=now)
+        if call.state == CallState.UNKNOWN:
+            open_unknown(call, evidence="It may have acted before its approval expired.", now=now)
+        events.judge_later(job.pk)
+        return True

@@ -1,0 +1,187 @@
+"""Starting jobs, and taking in the calls an agent asks for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, assert_never
+from uuid import UUID
+
+from jsonschema.exceptions import SchemaError
+from jsonschema.validators import validator_for
+
+from base import canonical, db, ids
+from catalog.models import Agent, Function
+from catalog.queries import functions, switches
+from catalog.rules.agents import AgentSpec, from_json
+from catalog.rules.policy import Allow, Ask, Refuse
+from jobs import wake
+from jobs.models import Call, Job, JobCounter, Starter, Turn
+from jobs.operations import bodies, events, holds, moves, verdicts
+from jobs.queries import locks
+from jobs.rules.keys import activity_key
+from jobs.rules.states import CallState, HoldKind, JobState
+from jobs.rules.turns import Wanted
+from jobs.rules.why import Why
+
+TITLE: Final = 200
+
+
+class CannotStart(ValueError):
+    """A job that cannot be started; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Readied:
+    """A wanted call, resolved and with its arguments checked; `trouble` is empty when it can be judged."""
+
+    function: Function | None
+    arguments: Any
+    digest: str
+    reason: Why | None = None
+    trouble: str = ""
+
+
+def start_job(*, tenant: UUID, agent: str, given: Mapping[str, Any], starter: Starter, person: int | None, title: str = "") -> UUID:
+    """Start a job of the current version of `agent`; returns its id.
+
+    `given` must be among the names of the agent's own `input`. Raises `CannotStart`.
+    """
+    with db.write(tenant) as now:
+        locks.gate_shared()
+        row = functions.current_agent(agent)
+        if row is None:
+            raise CannotStart(f"there is no agent named {agent!r}; the catalog lists those there are")
+        switch = switches.over_agent(agent)
+        if switch is not None:
+            raise CannotStart(f"a kill switch is on for this {switch.scope}: {switch.reason or 'no reason was given'}")
+        spec = from_json(row.definition)
+        job = Job(
+            tenant_id=tenant,
+            agent=row,
+            agent_name=row.name,
+            title=(title or row.name)[:TITLE],
+            starter=starter,
+            started_by_id=person,
+            input=_input(spec, given),
+            state=JobState.QUEUED,
+            on_unknown=spec.on_unknown or ("ask" if starter == Starter.PERSON else "fail"),
+            turn_due_at=now,
+            created_at=now,
+            deadline_at=now + timedelta(minutes=spec.limits.minutes),
+        )
+        job.save(force_insert=True)
+        JobCounter.objects.create(job=job, tenant_id=tenant)
+        events.record(job.pk, "job.started", to=JobState.QUEUED, agent=row.name, starter=starter, person=person)
+        db.after_commit(lambda: wake.turn(tenant=tenant, job_id=job.pk))
+    return job.pk
+
+
+def _input(spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = sorted(set(given) - set(spec.input))
+    if unknown:
+        takes = ", ".join(sorted(spec.input)) or "no input at all"
+        raise CannotStart(f"the agent has no input named {', '.join(map(repr, unknown))}; it takes {takes}")
+    try:
+        canonical.check(dict(given))
+    except canonical.NotCanonical as error:
+        raise CannotStart(f"the input cannot be kept exactly: {error}") from error
+    return {**spec.input, **given}
+
+
+def submit(*, job: Job, turn: Turn | None, wanted: list[Wanted], now: datetime) -> list[Call]:
+    """Take in the calls of one turn, in order. The caller holds the gate and, alone, the job.
+
+    Each becomes queued, held, REFUSED or ERRORED; activities number them for ever (RULES K2).
+    """
+    db.must_write()
+    available = functions.granted(job.agent)
+    calls = [_take(job, turn, want, available, job.next_activity + i, now) for i, want in enumerate(wanted)]
+    job.next_activity += len(calls)
+    job.save(update_fields=["next_activity"])
+    events.judge_later(job.pk)
+    return calls
+
+
+def _take(job: Job, turn: Turn | None, want: Wanted, available: Mapping[str, Function], activity: int, now: datetime) -> Call:
+    ready = _ready(want, available)
+    function = ready.function
+    kept, body = bodies.keep_if_large(ready.arguments)
+    call = Call(
+        tenant_id=job.tenant_id,
+        job=job,
+        turn=turn,
+        activity=activity,
+        run_number=job.run_number,
+        function=function,
+        model_name=want.model_name[:200],
+        model_call_id=want.model_call_id[:128],
+        arguments=kept,
+        arguments_body_id=body,
+        args_digest=ready.digest,
+        key=activity_key(ids.show(ids.JOB, job.pk), run_number=job.run_number, activity=activity),
+        created_at=now,
+    )
+    if function is not None:
+        call.tool_slug = function.tool.slug
+        call.function_name = function.name
+        call.kind = function.kind
+        call.read_only = function.read_only
+        call.retry_safe = function.retry_safe
+        call.honours_key = function.honours_key
+        call.entry_digest = function.entry_digest
+    if ready.reason is not None or function is None:
+        _begin(call, CallState.ERRORED, reason=ready.reason or Why.NO_SUCH_FUNCTION, now=now, detail=ready.trouble)
+        return call
+    ruling = verdicts.rule_on(call, job, open_world=function.open_world)
+    if isinstance(ruling, verdicts.Switched):
+        _begin(call, CallState.REFUSED, reason=ruling.reason, now=now, detail=ruling.detail)
+        return call
+    call.rule_id, call.rule_digest = ruling.verdict.rule.id, ruling.verdict.rule.digest
+    call.policy_number = ruling.policy
+    match ruling.verdict:
+        case Allow():
+            _begin(call, CallState.QUEUED, reason=Why.SUBMITTED, now=now)
+        case Refuse():
+            _begin(call, CallState.REFUSED, reason=Why.POLICY_REFUSES, now=now, detail=ruling.why)
+        case Ask():
+            _begin(call, CallState.HELD, reason=Why.POLICY_ASKS, now=now)
+            holds.open_approval(call, HoldKind.APPROVE, ruling, now=now)
+        case never:
+            assert_never(never)
+    return call
+
+
+def _begin(call: Call, state: CallState, *, reason: Why, now: datetime, detail: str = "") -> None:
+    """Write a new call in its first state (`states.CALL_STARTS`)."""
+    moves.begin_call(call, state, reason=reason, now=now, detail=detail)
+    events.record(call.job_id, "call.submitted", call=call.pk, to=state, reason=reason, function=call.model_name, activity=call.activity)
+    if state is CallState.QUEUED:
+        tenant, call_id = call.tenant_id, call.pk
+        db.after_commit(lambda: wake.call(tenant=tenant, call_id=call_id))
+
+
+def _ready(want: Wanted, available: Mapping[str, Function]) -> _Readied:
+    function = available.get(want.model_name)
+    try:
+        value = canonical.parse(want.arguments) if isinstance(want.arguments, str) else want.arguments
+        digest = canonical.digest(value)
+    except canonical.NotCanonical as error:
+        return _Readied(function, {}, "", Why.BAD_ARGUMENTS, f"its arguments cannot be sent exactly as written: {error}")
+    if function is None:
+        known = ", ".join(sorted(available)[:20]) or "none"
+        return _Readied(None, value, digest, Why.NO_SUCH_FUNCTION, f"there is no function of that name; there are: {known}")
+    if not isinstance(value, dict):
+        return _Readied(function, value, digest, Why.BAD_ARGUMENTS, "its arguments must be an object")
+    trouble = _misfit(value, function.input_schema)
+    return _Readied(function, value, digest, Why.BAD_ARGUMENTS if trouble else None, trouble)
+
+
+def _misfit(value: Any, schema: Mapping[str, Any]) -> str:
+    """Where arguments break the function's schema, or nothing. An unusable schema is the server's to answer for."""
+    try:
+        validator = validator_for(schema)
+        validator.check_schema(schema)
+    except SchemaError:
+        return ""
+    error = next(iter(validator(schema).iter_errors(value)), None)
+    return f"{error.json_path}: {error.message[:500]}" if error else ""

@@ -1,0 +1,82 @@
+"""A node's own row: born, heard from, draining, gone (MACHINES 1, 3, 4). Nodes belong to no tenant."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from jobs.models import Attempt, Node
+from jobs.operations import moves
+from jobs.rules.orders import Progress
+from jobs.rules.states import AttemptState, NodeState
+
+
+class NodeGone(RuntimeError):
+    """This node was declared lost: stop every attempt and register anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequest:
+    """An attempt of this node that must stop, and why (a code of `reasons`)."""
+
+    attempt_id: UUID
+    reason: str
+
+
+def _now() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT oz0_now()")
+        now: datetime = cursor.fetchone()[0]
+    return now
+
+
+def register(*, name: str, host: str, pid: int, slots: int) -> UUID:
+    """Write this process's row, alive; returns its id."""
+    with transaction.atomic(durable=True):
+        now = _now()
+        return Node.objects.create(name=name, host=host, pid=pid, slots=slots, started_at=now, heartbeat_at=now).pk
+
+
+def beat(*, node_id: UUID, servers: list[dict[str, Any]]) -> None:
+    """Say that this node lives. Raises `NodeGone` when it was declared lost meanwhile."""
+    alive = Node.objects.filter(pk=node_id, state__in=[NodeState.ALIVE, NodeState.DRAINING])
+    with transaction.atomic(durable=True):
+        if alive.update(heartbeat_at=_now(), servers=servers) != 1:
+            raise NodeGone(str(node_id))
+
+
+def drain(*, node_id: UUID) -> None:
+    """Claim nothing more."""
+    _move(node_id, NodeState.DRAINING)
+
+
+def leave(*, node_id: UUID) -> None:
+    """This process is about to end, with every attempt of it settled."""
+    _move(node_id, NodeState.GONE)
+
+
+def lose(*, node_id: UUID) -> bool:
+    """Declare a node lost. Its open attempts are closed by the sweep once their full limit has passed (RULES L5)."""
+    return _move(node_id, NodeState.LOST)
+
+
+def _move(node_id: UUID, to: NodeState) -> bool:
+    with transaction.atomic(durable=True):
+        row = Node.objects.select_for_update().filter(pk=node_id).first()
+        if row is None or row.state in (NodeState.GONE, NodeState.LOST, to):
+            return False
+        return moves.node(row, to, now=_now())
+
+
+def stop_requests(*, tenant_attempts: list[tuple[UUID, UUID]]) -> list[StopRequest]:
+    """Which of these (tenant, attempt) must stop. Read across tenants, so inside `db.sweep()`."""
+    ids = [attempt_id for _, attempt_id in tenant_attempts]
+    asked = Attempt.objects.filter(pk__in=ids, stop_requested_at__isnull=False, state=AttemptState.OPEN)
+    return [StopRequest(pk, reason) for pk, reason in asked.values_list("pk", "stop_reason")]
+
+
+def keep_progress(*, attempt_id: UUID, progress: Progress) -> None:
+    """Keep the last progress of an open attempt (RULES P1). Demands an open write of its tenant."""
+    Attempt.objects.filter(pk=attempt_id, ended_at__isnull=True).update(progress=progress.value, total=progress.total)

@@ -1,0 +1,93 @@
+"""Kill switches and their effect on running work (RULES L7)."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from base import db
+from catalog.models import KillSwitch, Scope
+from jobs.models import Call, Hold, Job
+from jobs.operations import cancel, events, moves
+from jobs.queries import locks
+from jobs.rules.states import ASKING, JOB_FINAL, CallState, HoldState, JobState
+from jobs.rules.why import Why
+
+
+class BadSwitch(ValueError):
+    """A switch that cannot be turned; the message says why."""
+
+
+def turn_on(*, tenant: UUID, scope: Scope, target: str, reason: str, person: int | None) -> UUID:
+    """Stop everything under `scope` and `target`: no call starts after this commits, running ones are asked to stop.
+
+    A tool's or function's switch ends its calls and lets jobs go on; an agent's or tenant's cancels the jobs.
+    """
+    if (scope is Scope.TENANT) != (target == ""):
+        raise BadSwitch("a tenant's switch has no target, every other names one")
+    with db.write(tenant) as now:
+        locks.gate_alone()
+        if KillSwitch.objects.filter(scope=scope, target=target, off_at__isnull=True).exists():
+            raise BadSwitch("this switch is on already")
+        switch = KillSwitch.objects.create(
+            tenant_id=tenant, scope=scope, target=target, reason=reason, on_at=now, on_by_id=person
+        )
+    apply(tenant=tenant, switch_id=switch.pk)
+    return switch.pk
+
+
+def turn_off(*, tenant: UUID, switch_id: UUID, person: int | None) -> None:
+    """Let new work start again. What was stopped stays stopped."""
+    with db.write(tenant) as now:
+        locks.gate_alone()
+        KillSwitch.objects.filter(pk=switch_id, off_at__isnull=True).update(off_at=now, off_by_id=person)
+
+
+def apply(*, tenant: UUID, switch_id: UUID) -> int:
+    """End all work a switch covers, job by job; returns how many jobs were touched.
+
+    The switch already keeps anything from starting, so this may be repeated: the sweep does, for a switch
+    that was turned on by plain SQL or whose turning on was cut short.
+    """
+    with db.read(tenant):
+        switch = KillSwitch.objects.get(pk=switch_id)
+        jobs = list(_touched(switch).values_list("pk", flat=True))
+    for job_id in jobs:
+        with db.write(tenant) as now:
+            job = locks.job(job_id)
+            if job is None or job.state in JOB_FINAL:
+                continue
+            if switch.scope in (Scope.TENANT, Scope.AGENT):
+                cancel.end(job, ends_as=JobState.CANCELED, reason=Why.KILL_SWITCH, detail=switch.reason, now=now)
+            else:
+                _end_calls(job, switch, now)
+    return len(jobs)
+
+
+def _touched(switch: KillSwitch) -> QuerySet[Job]:
+    live = Job.objects.exclude(state__in=[*JOB_FINAL, JobState.CANCELLING])
+    match switch.scope:
+        case Scope.TENANT:
+            return live
+        case Scope.AGENT:
+            return live.filter(agent_name=switch.target)
+        case _:
+            return live.filter(pk__in=_covered(switch).values("job_id"))
+
+
+def _covered(switch: KillSwitch) -> QuerySet[Call]:
+    """The calls a tool's or function's switch stops: waiting, running, or asking whether they may run."""
+    live = Call.objects.filter(state__in=[CallState.QUEUED, CallState.RUNNING, CallState.RETRYING, *ASKING])
+    live = live.exclude(state=CallState.UNKNOWN)  # whether a write happened is still worth knowing
+    tool, _, function = switch.target.partition(".")
+    return live.filter(tool_slug=tool, function_name=function) if function else live.filter(tool_slug=tool)
+
+
+def _end_calls(job: Job, switch: KillSwitch, now: datetime) -> None:
+    covered = _covered(switch).filter(job_id=job.pk)
+    cancel.stop_running(covered, why=Why.KILL_SWITCH, now=now)
+    for call in covered.select_for_update(no_key=True).exclude(state=CallState.RUNNING).order_by("pk"):
+        moves.call(call, CallState.CANCELED, reason=Why.KILL_SWITCH, now=now, detail=switch.reason)
+        for hold in Hold.objects.select_for_update(no_key=True).filter(call_id=call.pk, closed_at__isnull=True):
+            moves.hold(hold, HoldState.WITHDRAWN, now=now)
+    events.judge_later(job.pk)

@@ -1,0 +1,118 @@
+"""One question to the model: claimed, asked by a node, settled into calls or the job's end (RULES G2)."""
+
+from datetime import timedelta
+from typing import assert_never
+from uuid import UUID
+
+from base import db
+from catalog.queries import switches
+from catalog.rules.agents import from_json
+from jobs.models import Job, Node, Turn
+from jobs.operations import cancel, events, intake, moves
+from jobs.queries import history, locks
+from jobs.rules.limits import TURN_LIMIT
+from jobs.rules.states import JobState, NodeState, TurnState
+from jobs.rules.turns import TurnAnswer, TurnFailed, TurnOrder, TurnOutcome
+from jobs.rules.why import Why
+
+
+def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
+    """Claim a job's due turn. None when it is not due, another is at it, or the job ends instead."""
+    with db.write(tenant) as now:
+        locks.gate_shared()
+        job = locks.job_for_turn(job_id)
+        if job is None or job.turn_due_at is None or job.turn_due_at > now:
+            return None
+        if not Node.objects.filter(pk=node_id, state=NodeState.ALIVE).exists():
+            return None
+        switch = switches.over_agent(job.agent_name)
+        if switch is not None:
+            cancel.end(job, ends_as=JobState.CANCELED, reason=Why.KILL_SWITCH, now=now, detail=switch.reason)
+            return None
+        agent = from_json(job.agent.definition)
+        if job.turns_made >= agent.limits.turns:
+            limit = f"its agent may take {agent.limits.turns} turns (limits.turns)"
+            cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit", detail=limit, now=now)
+            return None
+        turn = _ask(job, node_id, limit_at=now + timedelta(seconds=TURN_LIMIT))
+        job.turn_due_at = None
+        job.save(update_fields=["turn_due_at"])
+        if job.state == JobState.QUEUED:
+            moves.job(job, JobState.RUNNING, reason="", now=now, started_at=now)
+        return TurnOrder(
+            tenant=tenant,
+            job_id=job.pk,
+            turn_id=turn.pk,
+            number=turn.number,
+            asked=turn.asked,
+            agent=agent,
+            given=job.input,
+            past=history.past_turns(job.pk),
+        )
+
+
+def _ask(job: Job, node_id: UUID, *, limit_at: object) -> Turn:
+    """The job's next turn, or the same one once more when it was lost with its node."""
+    now = db.must_write()
+    lost = Turn.objects.filter(job_id=job.pk, state=TurnState.LOST).first()
+    if lost is not None:
+        moves.turn(lost, TurnState.ASKED, now=now, node_id=node_id, asked=lost.asked + 1, asked_at=now, limit_at=limit_at)
+        return lost
+    turn = Turn(tenant_id=job.tenant_id, job=job, number=job.turns_made + 1, node_id=node_id, asked_at=now, limit_at=limit_at)
+    moves.begin_turn(turn)
+    return turn
+
+
+def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome) -> bool:
+    """Close a turn: its calls are taken in, or its words end the job. False when it was closed or asked anew before."""
+    with db.write(tenant) as now:
+        locks.gate_shared()
+        found = Turn.objects.filter(pk=turn_id).values_list("job_id", flat=True).first()
+        job = locks.job(found) if found else None
+        turn = locks.turn(turn_id)
+        if job is None or turn is None or turn.state != TurnState.ASKED or turn.asked != asked:
+            return False
+        match outcome:
+            case TurnFailed():
+                moves.turn(turn, TurnState.FAILED, now=now, error=outcome.error)
+                reason = Why.AGENT_ERROR if outcome.agents_fault else Why.MODEL_ERROR
+                _end(job, reason=reason, detail=outcome.error)
+            case TurnAnswer():
+                wanted = [{"function": w.model_name, "id": w.model_call_id} for w in outcome.wanted]
+                moves.turn(
+                    turn,
+                    TurnState.ANSWERED,
+                    now=now,
+                    say=outcome.say,
+                    wanted=wanted,
+                    model=outcome.model,
+                    usage=dict(outcome.usage),
+                )
+                _go_on(job, turn, outcome)
+            case never:
+                assert_never(never)
+        events.judge_later(job.pk)
+    return True
+
+
+def _go_on(job: Job, turn: Turn, answer: TurnAnswer) -> None:
+    now = db.must_write()
+    job.turns_made = turn.number
+    job.save(update_fields=["turns_made"])
+    if job.state == JobState.CANCELLING:
+        return
+    if not answer.wanted:
+        moves.job(job, JobState.COMPLETED, reason=Why.DONE, now=now, output=answer.say)
+        return
+    most = from_json(job.agent.definition).limits.calls
+    if job.next_activity - 1 + len(answer.wanted) > most:
+        limit = f"its agent may make {most} calls (limits.calls)"
+        cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit", detail=limit, now=now)
+        return
+    intake.submit(job=job, turn=turn, wanted=list(answer.wanted), now=now)
+
+
+def _end(job: Job, *, reason: Why, detail: str) -> None:
+    """Fail a job whose turn failed. Nothing else of it is open while a turn is asked, unless it is being cancelled."""
+    if job.state != JobState.CANCELLING:
+        moves.job(job, JobState.FAILED, reason=reason, now=db.must_write(), failure_kind=reason, detail=detail)

@@ -1,0 +1,283 @@
+"""One attempt of one call: claimed, made by a node, settled (DESIGN 3).
+
+Intent, commit, act, outcome: nothing is sent inside a transaction, and a crash in between leaves an open attempt
+that the sweep settles by rule.
+"""
+
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any, Final, assert_never
+from uuid import UUID
+
+from base import db
+from catalog.models import Tool
+from catalog.rules.policy import Allow, Ask, Refuse
+from catalog.rules.servers import ServerSpec
+from jobs import wake
+from jobs.models import Attempt, Call, Job, Node
+from jobs.operations import bodies, cancel, events, holds, moves, verdicts
+from jobs.queries import locks
+from jobs.rules import reasons
+from jobs.rules.limits import MAX_OPENINGS, backoff, own_limit
+from jobs.rules.orders import Order, Outcome, Result
+from jobs.rules.retry import AskPerson, Facts, Finish, RetryAt, next_step
+from jobs.rules.states import CallState, Effect, HoldKind, JobState, NodeState
+from jobs.rules.why import Why
+
+RESULT_SHOWN: Final = 8 * 1024  # characters of a result kept on the call's own row
+
+
+def server_of(tool: Tool) -> ServerSpec:
+    """The server that a tool's calls need."""
+    return ServerSpec(
+        tenant=tool.tenant_id,
+        tool_id=tool.pk,
+        tool=tool.slug,
+        version=tool.plugin_version.digest,
+        credential_version="",
+        argv=tuple(tool.argv),
+        cwd=tool.plugin_version.folder,
+        startup=tool.startup,
+        slots=tool.slots,
+    )
+
+
+def server_needed(*, tenant: UUID, call_id: UUID) -> ServerSpec | None:
+    """The server to have ready before this call is claimed, or None when it is not due (MACHINES 3)."""
+    with db.read(tenant) as now:
+        call = Call.objects.due(now).filter(pk=call_id).select_related("function__tool__plugin_version").first()
+        if call is None or call.function is None:
+            return None
+        return server_of(call.function.tool)
+
+
+def start(*, tenant: UUID, call_id: UUID, node_id: UUID, attempt_id: UUID) -> Order | None:
+    """Claim a call: judge it once more, and open its attempt. None when it may not or need not run now.
+
+    The common case holds the job shared, so that calls of one job are claimed side by side. A verdict that moves the
+    job as well is reached again holding it alone.
+    """
+    with db.write(tenant) as now:
+        order = _claim(call_id, node_id, attempt_id, now, alone=False)
+    if order is _AGAIN_ALONE:
+        with db.write(tenant) as now:
+            order = _claim(call_id, node_id, attempt_id, now, alone=True)
+    return order if isinstance(order, Order) else None
+
+
+_AGAIN_ALONE: Final = object()
+
+
+def _claim(call_id: UUID, node_id: UUID, attempt_id: UUID, now: datetime, *, alone: bool) -> Order | object | None:
+    locks.gate_shared()
+    job_id = Call.objects.filter(pk=call_id).values_list("job_id", flat=True).first()
+    if job_id is None:
+        return None
+    job = locks.job(job_id) if alone else locks.job_shared(job_id)
+    call = locks.call_for_claim(call_id)
+    if job is None or call is None or call.due_at is None or call.due_at > now or job.state != JobState.RUNNING:
+        return None
+    if not Node.objects.filter(pk=node_id, state=NodeState.ALIVE).exists():
+        return None
+    function = call.function
+    if function is None:  # an entry is never deleted; a call without one never got here
+        return None
+    ruling = verdicts.rule_on(call, job, open_world=function.open_world)
+    if isinstance(ruling, verdicts.Ruling):
+        may_run = isinstance(ruling.verdict, Allow) or (isinstance(ruling.verdict, Ask) and verdicts.approved(call, ruling))
+        if may_run:
+            return _open_attempt(call, job, node_id, attempt_id, ruling, now)
+    if not alone:
+        return _AGAIN_ALONE
+    _stop_before_start(call, ruling, now)
+    events.judge_later(job.pk)
+    return None
+
+
+def _open_attempt(
+    call: Call, job: Job, node_id: UUID, attempt_id: UUID, ruling: verdicts.Ruling, now: datetime
+) -> Order:
+    assert call.function is not None  # noqa: S101 - `_claim` has looked
+    tool = call.function.tool
+    rule = ruling.verdict.rule
+    attempt = Attempt(
+        pk=attempt_id,
+        tenant_id=call.tenant_id,
+        call=call,
+        job_id=job.pk,
+        number=call.attempts_made + 1,
+        node_id=node_id,
+        started_at=now,
+        limit_at=now + timedelta(seconds=tool.timeout),
+        own_limit=own_limit(tool.timeout),
+    )
+    moves.open_attempt(attempt)
+    moves.call(
+        call,
+        CallState.RUNNING,
+        reason="",
+        now=now,
+        attempts_made=attempt.number,
+        rule_id=rule.id,
+        rule_digest=rule.digest,
+        policy_number=ruling.policy,
+    )
+    return Order(
+        tenant=call.tenant_id,
+        job_id=job.pk,
+        call_id=call.pk,
+        attempt_id=attempt.pk,
+        number=attempt.number,
+        server=server_of(tool),
+        function=call.function_name,
+        arguments=bodies.arguments_of(call),
+        key=call.key,
+        entry_digest=call.entry_digest,
+        retry_safe=call.retry_safe,
+        timeout=tool.timeout,
+        own_limit=attempt.own_limit,
+        cleanup=tool.cleanup,
+    )
+
+
+def _stop_before_start(call: Call, ruling: verdicts.Ruling | verdicts.Switched, now: datetime) -> None:
+    """A due call that may not run now: held, refused, stopped or, when it may have acted before, a question."""
+    again = call.attempts_made > 0
+    if isinstance(ruling, verdicts.Switched):
+        moves.call(call, CallState.CANCELED, reason=ruling.reason, now=now, detail=ruling.detail)
+        return
+    rule = ruling.verdict.rule
+    judged = {"rule_id": rule.id, "rule_digest": rule.digest, "policy_number": ruling.policy}
+    if isinstance(ruling.verdict, Ask):
+        reason = Why.POLICY_ASKS_AGAIN if call.holds.exclude(approves="").exists() else Why.POLICY_ASKS
+        moves.call(call, CallState.HELD, reason=reason, now=now, **judged)
+        holds.open_approval(call, HoldKind.RETRY if again else HoldKind.APPROVE, ruling, now=now)
+    elif call.effect == Effect.MAYBE:
+        moves.call(call, CallState.UNKNOWN, reason=Why.POLICY_REFUSES, now=now, detail=ruling.why, **judged)
+        holds.open_unknown(call, evidence="It may have acted before the policy refused its next attempt.", now=now)
+    elif call.state == CallState.RETRYING:
+        moves.call(call, CallState.FAILED, reason=Why.POLICY_REFUSES, now=now, detail=ruling.why, **judged)
+    else:
+        moves.call(call, CallState.REFUSED, reason=Why.POLICY_REFUSES, now=now, detail=ruling.why, **judged)
+
+
+def opening_failed(*, tenant: UUID, call_id: UUID, why: str, jitter: float) -> None:
+    """A server would not start for a due call: it stays queued with the reason; after three failures it is FAILED,
+    not made (MACHINES 3)."""
+    with db.write(tenant) as now:
+        found = Call.objects.filter(pk=call_id).values_list("job_id", flat=True).first()
+        job = locks.job(found) if found else None
+        call = locks.call_for_claim(call_id)
+        if job is None or call is None:
+            return
+        failed = call.openings_failed + 1
+        if failed < MAX_OPENINGS:
+            call.openings_failed, call.detail = failed, why[:500]
+            call.due_at = backoff(now, failures=failed, jitter=jitter)
+            call.save(update_fields=["openings_failed", "detail", "due_at"])
+            events.record(job.pk, "call.waits", call=call.pk, why="server_starting", failed=failed)
+            return
+        _not_made(call, why, now)
+        events.judge_later(job.pk)
+
+
+def _not_made(call: Call, why: str, now: datetime) -> None:
+    if call.effect == Effect.MAYBE:
+        moves.call(call, CallState.UNKNOWN, reason=Why.WOULD_NOT_START, now=now, detail=why[:500])
+        holds.open_unknown(call, evidence="It may have acted before, and its server does not start any more.", now=now)
+    else:
+        moves.call(call, CallState.FAILED, reason=Why.WOULD_NOT_START, now=now, detail=why[:500])
+
+
+def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -> bool:
+    """Close an attempt and move its call on. A late outcome changes nothing and is kept as evidence (RULES L9).
+
+    `jitter` is a die in [0, 1). False when the attempt was closed before.
+    """
+    with db.write(tenant) as now:
+        found = Attempt.objects.filter(pk=attempt_id).values_list("job_id", "call_id").first()
+        if found is None:
+            return False
+        job, call, attempt = locks.job(found[0]), locks.call(found[1]), locks.attempt(attempt_id)
+        assert job is not None and call is not None and attempt is not None  # noqa: S101 - rows are never deleted
+        if not moves.close_attempt(attempt, outcome, now=now):
+            _keep_as_evidence(attempt, outcome.result, now)
+            return False
+        match next_step(_facts(call), outcome, now=now, jitter=jitter):
+            case RetryAt(at, effect):
+                moves.call(call, CallState.RETRYING, reason=outcome.reason, now=now, due_at=at, effect=effect)
+                if at <= now:
+                    db.after_commit(lambda: wake.call(tenant=tenant, call_id=call.pk))
+            case AskPerson(effect):
+                _unknown(call, job, outcome, effect, now)
+            case Finish(state, effect, reason):
+                text, body = _result(outcome.result)
+                detail = outcome.wire.detail or reasons.sentence(outcome.reason)
+                moves.call(
+                    call, state, reason=reason, now=now, effect=effect, detail=detail, result_text=text, result_body_id=body
+                )
+            case never:
+                assert_never(never)
+        events.judge_later(job.pk)
+    return True
+
+
+def _facts(call: Call) -> Facts:
+    return Facts(
+        state=CallState(call.state),
+        read_only=call.read_only,
+        retry_safe=call.retry_safe,
+        honours_key=call.honours_key,
+        attempts=call.attempts_made,
+        effect=Effect(call.effect),
+        stop_reason=call.reason if call.state == CallState.CANCELLING else "",
+    )
+
+
+def _unknown(call: Call, job: Job, outcome: Outcome, effect: Effect, now: datetime) -> None:
+    """Nobody knows whether it wrote: ask a person, or end the job, as its agent says (RULES U4, U5)."""
+    evidence = reasons.sentence(outcome.reason)
+    moves.call(call, CallState.UNKNOWN, reason=outcome.reason, now=now, effect=effect, detail=evidence)
+    if job.on_unknown == "ask":
+        holds.open_unknown(call, evidence=evidence, now=now)
+    else:
+        moves.call(call, CallState.FAILED, reason=outcome.reason, now=now)
+        cancel.end(
+            job,
+            ends_as=JobState.FAILED,
+            reason=Why.UNKNOWN_OUTCOME,
+            failure_kind="unknown_outcome",
+            detail=f"{call.model_name}: {evidence}",
+            now=now,
+        )
+
+
+def _result(result: Result | None) -> tuple[str, UUID | None]:
+    """(what the call's row shows of a result, the id of the body that keeps all of it)."""
+    if result is None:
+        return "", None
+    whole: dict[str, Any] = asdict(result)
+    plain = not result.content and result.structured is None and not result.warning
+    if plain and len(result.text) <= RESULT_SHOWN:
+        return result.text, None
+    return result.text[:RESULT_SHOWN], bodies.keep(whole)
+
+
+def keep_late_reply(*, tenant: UUID, attempt_id: UUID, result: Result) -> None:
+    """Keep a reply that came after its attempt had ended, as evidence only (RULES L9)."""
+    with db.write(tenant) as now:
+        found = Attempt.objects.filter(pk=attempt_id).values_list("job_id", flat=True).first()
+        job = locks.job(found) if found else None
+        attempt = locks.attempt(attempt_id)
+        if job is not None and attempt is not None and attempt.ended_at is not None:
+            _keep_as_evidence(attempt, result, now)
+
+
+def _keep_as_evidence(attempt: Attempt, result: Result | None, now: datetime) -> None:
+    if result is None or attempt.late is not None:
+        return
+    attempt.late = {"at": now.isoformat(), "is_error": result.is_error, "text": result.text[:RESULT_SHOWN]}
+    attempt.save(update_fields=["late"])
+    events.record(attempt.job_id, "attempt.late", call=attempt.call_id, attempt=str(attempt.pk))
+
+

@@ -1,0 +1,35 @@
+"""What a job's model has read so far."""
+
+from uuid import UUID
+
+from jobs.models import Call, Turn
+from jobs.rules import texts
+from jobs.rules.states import CallState, Effect, TurnState
+from jobs.rules.turns import PastCall, PastTurn
+
+
+def past_turns(job_id: UUID) -> tuple[PastTurn, ...]:
+    """Every answered turn of a job with its calls, oldest first."""
+    calls: dict[UUID, list[PastCall]] = {}
+    for call in Call.objects.filter(job_id=job_id).select_related("result_body", "arguments_body").order_by("activity"):
+        if call.turn_id is not None:
+            arguments = call.arguments_body.data if call.arguments_body else call.arguments
+            calls.setdefault(call.turn_id, []).append(
+                PastCall(call.model_name, call.model_call_id, arguments, text_for_model(call))
+            )
+    turns = Turn.objects.filter(job_id=job_id, state=TurnState.ANSWERED).order_by("number")
+    return tuple(PastTurn(turn.say, tuple(calls.get(turn.pk, ()))) for turn in turns)
+
+
+def text_for_model(call: Call) -> str:
+    """What the model reads of a call: the tool's whole answer, or our words where there is none (RULES U9, C8)."""
+    answer = call.result_body.data["text"] if call.result_body else call.result_text
+    return texts.for_model(
+        state=CallState(call.state),
+        reason=call.reason,
+        effect=Effect(call.effect),
+        answer=answer,
+        detail=call.detail,
+        note=call.result_text if call.state == CallState.HAPPENED else call.detail,
+        read_only=call.read_only,
+    )
