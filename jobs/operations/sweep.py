@@ -13,9 +13,10 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 
 from base import db
+from catalog.models import KillSwitch
 from catalog.rules.wire import Wire
 from jobs.models import Attempt, Call, Hold, Job, Node, Turn
-from jobs.operations import cancel, events, holds, moves, nodes, work
+from jobs.operations import cancel, events, holds, moves, nodes, switches, work
 from jobs.queries import locks
 from jobs.rules.limits import CANCEL_PATIENCE, LEASE, SWEEP_GRACE
 from jobs.rules.orders import End, Outcome
@@ -30,12 +31,16 @@ type Work = tuple[UUID, UUID]  # (tenant, row)
 GONE: Final = [NodeState.LOST, NodeState.GONE]
 
 
-def sweep(*, dice: Callable[[], float]) -> int:
-    """Do all that is overdue; returns how much was done. Nothing, when another process is sweeping."""
+def sweep(*, dice: Callable[[], float], lose_nodes: bool = True) -> int:
+    """Do all that is overdue; returns how much was done. Nothing, when another process is sweeping.
+
+    Without `lose_nodes` no silent node is declared lost: the sweeper has been away itself and cannot tell.
+    """
     with _alone() as mine:
         if not mine:
             return 0
-        done = sum(nodes.lose(node_id=node_id) for node_id in _silent_nodes())
+        done = sum(nodes.lose(node_id=node_id) for node_id in _silent_nodes()) if lose_nodes else 0
+        done += sum(switches.apply(tenant=tenant, switch_id=switch_id) for tenant, switch_id in _switches_on())
         done += sum(_close(tenant, attempt_id, dice()) for tenant, attempt_id in _overdue_attempts())
         done += sum(_lose_turn(tenant, turn_id) for tenant, turn_id in _overdue_turns())
         done += sum(holds.expire(tenant=tenant, hold_id=hold_id) for tenant, hold_id in _expired_holds())
@@ -62,6 +67,12 @@ def _silent_nodes() -> list[UUID]:
     with db.sweep() as now:
         silent = Node.objects.filter(state__in=[NodeState.ALIVE, NodeState.DRAINING])
         return list(silent.filter(heartbeat_at__lt=now - timedelta(seconds=LEASE)).values_list("pk", flat=True)[:BATCH])
+
+
+def _switches_on() -> list[Work]:
+    """Every switch that is on: one turned on by plain SQL has had no other effect yet than to keep work from starting."""
+    with db.sweep():
+        return list(KillSwitch.objects.filter(off_at__isnull=True).values_list("tenant_id", "pk")[:BATCH])
 
 
 def _overdue_attempts() -> list[Work]:

@@ -263,6 +263,12 @@ def _result(result: Result | None) -> tuple[str, UUID | None]:
     return result.text[:RESULT_SHOWN], bodies.keep(whole)
 
 
+def tenant_of_attempt(attempt_id: UUID) -> UUID | None:
+    """The tenant an attempt belongs to, for a node that knows only its id."""
+    with db.sweep():
+        return Attempt.objects.filter(pk=attempt_id).values_list("tenant_id", flat=True).first()
+
+
 def keep_late_reply(*, tenant: UUID, attempt_id: UUID, result: Result) -> None:
     """Keep a reply that came after its attempt had ended, as evidence only (RULES L9)."""
     with db.write(tenant) as now:

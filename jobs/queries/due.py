@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db import connection
 
 from base import db
+from catalog.models import Tool
 
 type Work = tuple[UUID, UUID]  # (tenant, call or job)
 
@@ -37,3 +38,10 @@ def turns(*, most: int) -> list[Work]:
     with db.sweep() as now, connection.cursor() as cursor:
         cursor.execute(_TURNS, [now, most])
         return list(cursor.fetchall())
+
+
+def measurements(*, most: int) -> list[Work]:
+    """At most `most` tools whose listing should be read now, as (tenant, tool)."""
+    with db.sweep() as now:
+        due = Tool.objects.filter(measure_due_at__lte=now).order_by("measure_due_at")
+        return list(due.values_list("tenant_id", "pk")[:most])

@@ -1,0 +1,1 @@
+"""What a node's process does: the host with its pulse, and the messages that wake it."""

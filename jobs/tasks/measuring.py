@@ -1,0 +1,22 @@
+"""Reading a tool's listing from its own server, and keeping it (RULES C2)."""
+
+from uuid import UUID
+
+from base import db
+from catalog.models import Tool
+from catalog.operations import listings
+from jobs.node.node import Node
+from jobs.node.values import CannotMeasure
+from jobs.operations import work
+
+
+def measure(node: Node, *, tenant: UUID, tool_id: UUID) -> None:
+    """Measure one tool now. A server that cannot be listed is tried again later, and its page says why."""
+    with db.read(tenant):
+        spec = work.server_of(Tool.objects.select_related("plugin_version").get(pk=tool_id))
+    try:
+        measured = node.measure(spec)
+    except CannotMeasure as error:
+        listings.not_measured(tenant=tenant, tool_id=tool_id, why=str(error))
+    else:
+        listings.store(tenant=tenant, tool_id=tool_id, measured=measured)

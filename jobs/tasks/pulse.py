@@ -1,0 +1,142 @@
+"""The pulse: once a second a node says that it lives, keeps progress, stops what must stop, claims and sweeps (MACHINES 4).
+
+None of this depends on the broker: a lost message costs a second, a dead broker only speed.
+"""
+
+import logging
+import threading
+from random import random
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from django.db import DatabaseError, InterfaceError, close_old_connections, connection
+
+from base import db
+from base.clock import boot_time
+from jobs import wake
+from jobs.models import Attempt
+from jobs.operations import nodes, sweep
+from jobs.queries import due
+from jobs.rules.limits import LEASE
+
+if TYPE_CHECKING:
+    from jobs.tasks.host import Host
+
+log = logging.getLogger(__name__)
+
+PERIOD: Final = 1.0  # seconds
+LOG_LINES: Final = 5  # of a server's log, kept with the node's row for pages
+
+
+class Pulse:
+    """A thread of a host. `hurry` makes it claim at once, for example because a slot has become free."""
+
+    def __init__(self, host: "Host") -> None:
+        self._host: Final = host
+        self._hurry: Final = threading.Event()
+        self._stop: Final = threading.Event()
+        self._thread: Final = threading.Thread(target=self._beat_on, name="oz0-pulse", daemon=True)
+        self._next_beat = 0.0
+        self._last_beat = boot_time()
+        self._may_lose_nodes_at = 0.0
+        self._kept: dict[UUID, float] = {}
+
+    def start(self) -> None:
+        """Start beating."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Beat no more."""
+        self._stop.set()
+        self._hurry.set()
+        self._thread.join(10)
+
+    def hurry(self) -> None:
+        """Look for due work now instead of within the second."""
+        self._hurry.set()
+
+    def _beat_on(self) -> None:
+        while not self._stop.is_set():
+            self._hurry.clear()
+            try:
+                close_old_connections()
+                if boot_time() >= self._next_beat:
+                    self._next_beat = boot_time() + PERIOD
+                    self._beat()
+                self._claim()
+            except (DatabaseError, InterfaceError) as error:
+                connection.close()
+                log.warning("the pulse could not reach the database (%s)", type(error).__name__)
+                self._stop.wait(PERIOD / 5)
+            except Exception:
+                log.exception("the pulse missed a beat by an error of ours")
+            self._hurry.wait(max(0.0, self._next_beat - boot_time()))
+        connection.close()
+
+    def _beat(self) -> None:
+        host = self._host
+        try:
+            nodes.beat(node_id=host.node_id, servers=self._servers())
+        except nodes.NodeGone:
+            self._start_over()
+            return
+        self._watch_the_gap()
+        self._flush_progress()
+        self._stop_attempts()
+        sweep.sweep(dice=random, lose_nodes=boot_time() >= self._may_lose_nodes_at)
+        for tenant, tool_id in due.measurements(most=4):
+            host.measure(tenant, tool_id)
+
+    def _start_over(self) -> None:
+        """This node was declared lost: its attempts are no longer its own, so it stops them and registers anew."""
+        log.warning("node %s was declared lost; it stops its attempts and registers anew", self._host.node_id)
+        for attempt_id in self._host.node.open_attempts():
+            self._host.node.stop(attempt_id, "stopped_limit")
+        self._host.register()
+
+    def _watch_the_gap(self) -> None:
+        """After a time without the database every node looks silent, so nobody is declared lost for a lease."""
+        now = boot_time()
+        if now - self._last_beat > LEASE / 2:
+            self._may_lose_nodes_at = now + LEASE
+        self._last_beat = now
+
+    def _servers(self) -> list[dict[str, Any]]:
+        return [
+            {"tool": str(s.tool_id), "state": s.state, "why": s.why[:500], "restarts": s.restarts} for s in self._host.node.servers()
+        ]
+
+    def _flush_progress(self) -> None:
+        tenants = self._host.open_attempts()
+        for attempt_id, progress in self._host.node.progress().items():
+            if attempt_id in tenants and self._kept.get(attempt_id) != progress.value:
+                with db.write(tenants[attempt_id]):
+                    nodes.keep_progress(attempt_id=attempt_id, progress=progress)
+                self._kept[attempt_id] = progress.value
+        self._kept = {attempt_id: value for attempt_id, value in self._kept.items() if attempt_id in tenants}
+
+    def _stop_attempts(self) -> None:
+        here = list(self._host.open_attempts())
+        if not here:
+            return
+        with db.sweep():
+            asked = list(
+                Attempt.objects.filter(pk__in=here, stop_requested_at__isnull=False, ended_at__isnull=True).values_list(
+                    "pk", "stop_reason"
+                )
+            )
+        for attempt_id, reason in asked:
+            self._host.node.stop(attempt_id, reason)
+
+    def _claim(self) -> None:
+        host = self._host
+        free = host.free(wake.RUN_CALL)
+        if free:
+            for tenant, call_id in due.calls(most=free, full_tools=host.full_tools()):
+                host.offer(wake.RUN_CALL, tenant, call_id)
+        free = host.free(wake.RUN_TURN)
+        if free:
+            for tenant, job_id in due.turns(most=free):
+                host.offer(wake.RUN_TURN, tenant, job_id)
+
+
