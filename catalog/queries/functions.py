@@ -2,13 +2,17 @@
 
 from catalog.models import Agent, Function, Stage, Tool
 from catalog.rules.agents import from_json
-from catalog.rules.grants import Name, granted as grants_of
-from catalog.rules.grants import model_name
+from catalog.rules.grants import Name, model_name
+from catalog.rules.grants import granted as grants_of
 
 
 def current_agent(name: str) -> Agent | None:
     """The agent of this name in its plugin's current version."""
-    return Agent.objects.filter(name=name, plugin_version__stage=Stage.CURRENT).order_by("plugin_version__plugin__name").first()
+    return (
+        Agent.objects.filter(name=name, plugin_version__stage=Stage.CURRENT)
+        .order_by("plugin_version__plugin__name")
+        .first()
+    )
 
 
 def granted(agent: Agent) -> dict[str, Function]:

@@ -12,4 +12,6 @@ def ask(order: TurnOrder) -> TurnOutcome:
     if order.agent.model == REHEARSAL:
         return rehearsal.ask(order, home=str(settings.OZ0_HOME))
     named = order.agent.model or "a harness"
-    return TurnFailed(f"this studio runs agents with `model: rehearsal`; {order.agent.name} names {named}", agents_fault=True)
+    return TurnFailed(
+        f"this studio runs agents with `model: rehearsal`; {order.agent.name} names {named}", agents_fault=True
+    )

@@ -10,7 +10,9 @@ def ask(order: TurnOrder, *, home: str) -> TurnOutcome:
     """The rehearsal's answer to this turn. `home` is the studio's state folder, for `{{ home }}`."""
     turns = order.agent.rehearsal
     if order.number > len(turns):
-        return TurnFailed(f"the rehearsal has {len(turns)} turns and was asked for turn {order.number}", agents_fault=True)
+        return TurnFailed(
+            f"the rehearsal has {len(turns)} turns and was asked for turn {order.number}", agents_fault=True
+        )
     texts = [call.text for turn in order.past for call in turn.calls]
     last = "\n".join(call.text for call in order.past[-1].calls) if order.past else ""
     values = Values(home=home, input=dict(order.given), defaults=order.agent.input, results=texts, last=last)

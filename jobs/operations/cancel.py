@@ -39,7 +39,14 @@ def cancel_job(*, tenant: UUID, job_id: UUID, person: int | None) -> JobState:
 
 
 def end(
-    job: Job, *, ends_as: JobState, reason: Why, now: datetime, person: int | None = None, failure_kind: str = "", detail: str = ""
+    job: Job,
+    *,
+    ends_as: JobState,
+    reason: Why,
+    now: datetime,
+    person: int | None = None,
+    failure_kind: str = "",
+    detail: str = "",
 ) -> None:
     """Begin to end a job. The caller holds it alone; no call of it starts once this has committed.
 
@@ -60,7 +67,9 @@ def end(
     )
     stop_running(Call.objects.filter(job_id=job.pk), why=reason, now=now)
     moves.cancel_waiting_calls(job.pk, reason=reason, now=now)
-    for hold in Hold.objects.select_for_update(no_key=True).filter(job_id=job.pk, closed_at__isnull=True).order_by("pk"):
+    for hold in (
+        Hold.objects.select_for_update(no_key=True).filter(job_id=job.pk, closed_at__isnull=True).order_by("pk")
+    ):
         moves.hold(hold, HoldState.WITHDRAWN, now=now)
     events.judge_later(job.pk)
 

@@ -76,7 +76,11 @@ def open_approval(call: Call, kind: HoldKind, ruling: verdicts.Ruling, *, now: d
 
 def open_unknown(call: Call, *, evidence: str, now: datetime) -> None:
     """Ask whether a write happened. Such a question never expires (RULES U6)."""
-    _open(Hold(tenant_id=call.tenant_id, job_id=call.job_id, call=call, kind=HoldKind.UNKNOWN, why=evidence, opened_at=now))
+    _open(
+        Hold(
+            tenant_id=call.tenant_id, job_id=call.job_id, call=call, kind=HoldKind.UNKNOWN, why=evidence, opened_at=now
+        )
+    )
 
 
 def _open(hold: Hold) -> None:
@@ -98,7 +102,9 @@ def answer(*, hold_id: UUID, answer: Answer, person: int, note: str = "") -> Tak
     if hold.closed_at is not None:
         return Closed(HoldState(hold.state), hold.answer, hold.answered_by_id, hold.closed_at)
     if answer not in ANSWERS[HoldKind(hold.kind)]:
-        raise BadAnswer(f"{answer.value!r} does not answer this question; it takes {', '.join(ANSWERS[HoldKind(hold.kind)])}")
+        raise BadAnswer(
+            f"{answer.value!r} does not answer this question; it takes {', '.join(ANSWERS[HoldKind(hold.kind)])}"
+        )
     if answer is Answer.DENY and not note.strip():
         raise BadAnswer("denying takes a reason, which the agent reads")
     approves = hold.binding if answer is Answer.APPROVE else ""
@@ -150,7 +156,9 @@ def _end_unapproved(call: Call, *, reason: Why, now: datetime, detail: str = "")
 
 def withdraw_all(job_id: UUID, *, now: datetime) -> None:
     """Withdraw every open hold of a job. The job must be held alone, and its calls locked or final."""
-    for hold in Hold.objects.select_for_update(no_key=True).filter(job_id=job_id, closed_at__isnull=True).order_by("pk"):
+    for hold in (
+        Hold.objects.select_for_update(no_key=True).filter(job_id=job_id, closed_at__isnull=True).order_by("pk")
+    ):
         moves.hold(hold, HoldState.WITHDRAWN, now=now)
 
 

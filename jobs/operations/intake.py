@@ -10,7 +10,7 @@ from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 
 from base import canonical, db, ids
-from catalog.models import Agent, Function
+from catalog.models import Function
 from catalog.queries import functions, switches
 from catalog.rules.agents import AgentSpec, from_json
 from catalog.rules.policy import Allow, Ask, Refuse
@@ -41,7 +41,9 @@ class _Readied:
     trouble: str = ""
 
 
-def start_job(*, tenant: UUID, agent: str, given: Mapping[str, Any], starter: Starter, person: int | None, title: str = "") -> UUID:
+def start_job(
+    *, tenant: UUID, agent: str, given: Mapping[str, Any], starter: Starter, person: int | None, title: str = ""
+) -> UUID:
     """Start a job of the current version of `agent`; returns its id.
 
     `given` must be among the names of the agent's own `input`. Raises `CannotStart`.
@@ -102,7 +104,9 @@ def submit(*, job: Job, turn: Turn | None, wanted: list[Wanted], now: datetime) 
     return calls
 
 
-def _take(job: Job, turn: Turn | None, want: Wanted, available: Mapping[str, Function], activity: int, now: datetime) -> Call:
+def _take(
+    job: Job, turn: Turn | None, want: Wanted, available: Mapping[str, Function], activity: int, now: datetime
+) -> Call:
     ready = _ready(want, available)
     function = ready.function
     kept, body = bodies.keep_if_large(ready.arguments)
@@ -154,7 +158,15 @@ def _take(job: Job, turn: Turn | None, want: Wanted, available: Mapping[str, Fun
 def _begin(call: Call, state: CallState, *, reason: Why, now: datetime, detail: str = "") -> None:
     """Write a new call in its first state (`states.CALL_STARTS`)."""
     moves.begin_call(call, state, reason=reason, now=now, detail=detail)
-    events.record(call.job_id, "call.submitted", call=call.pk, to=state, reason=reason, function=call.model_name, activity=call.activity)
+    events.record(
+        call.job_id,
+        "call.submitted",
+        call=call.pk,
+        to=state,
+        reason=reason,
+        function=call.model_name,
+        activity=call.activity,
+    )
     if state is CallState.QUEUED:
         tenant, call_id = call.tenant_id, call.pk
         db.after_commit(lambda: wake.call(tenant=tenant, call_id=call_id))
@@ -166,10 +178,14 @@ def _ready(want: Wanted, available: Mapping[str, Function]) -> _Readied:
         value = canonical.parse(want.arguments) if isinstance(want.arguments, str) else want.arguments
         digest = canonical.digest(value)
     except canonical.NotCanonical as error:
-        return _Readied(function, {}, "", Why.BAD_ARGUMENTS, f"its arguments cannot be sent exactly as written: {error}")
+        return _Readied(
+            function, {}, "", Why.BAD_ARGUMENTS, f"its arguments cannot be sent exactly as written: {error}"
+        )
     if function is None:
         known = ", ".join(sorted(available)[:20]) or "none"
-        return _Readied(None, value, digest, Why.NO_SUCH_FUNCTION, f"there is no function of that name; there are: {known}")
+        return _Readied(
+            None, value, digest, Why.NO_SUCH_FUNCTION, f"there is no function of that name; there are: {known}"
+        )
     if not isinstance(value, dict):
         return _Readied(function, value, digest, Why.BAD_ARGUMENTS, "its arguments must be an object")
     trouble = _misfit(value, function.input_schema)
@@ -180,7 +196,7 @@ def _misfit(value: Any, schema: Mapping[str, Any]) -> str:
     """Where arguments break the function's schema, or nothing. An unusable schema is the server's to answer for."""
     try:
         validator = validator_for(schema)
-        validator.check_schema(schema)
+        validator.check_schema(dict(schema))
     except SchemaError:
         return ""
     error = next(iter(validator(schema).iter_errors(value)), None)

@@ -40,7 +40,9 @@ def begin_call(row: Call, state: CallState, *, reason: str, now: datetime, detai
     row.save(force_insert=True)
 
 
-def call(row: Call, to: CallState, *, reason: str, now: datetime, due_at: datetime | None = None, **fields: Any) -> None:
+def call(
+    row: Call, to: CallState, *, reason: str, now: datetime, due_at: datetime | None = None, **fields: Any
+) -> None:
     """Move a call. `due_at` goes with queued and retrying only; the other fields are saved with the move."""
     old = CallState(row.state)
     check(CALL_MOVES, old, to)
@@ -99,7 +101,9 @@ def node(row: Node, to: NodeState, *, now: datetime) -> bool:
 def open_attempt(row: Attempt) -> None:
     """Write a new attempt, open. PostgreSQL refuses a second open one of the same call."""
     row.save(force_insert=True)
-    events.record(row.job_id, "attempt.started", call=row.call_id, attempt=str(row.pk), number=row.number, node=str(row.node_id))
+    events.record(
+        row.job_id, "attempt.started", call=row.call_id, attempt=str(row.pk), number=row.number, node=str(row.node_id)
+    )
 
 
 def close_attempt(row: Attempt, outcome: Outcome, *, now: datetime) -> bool:
@@ -125,7 +129,13 @@ def close_attempt(row: Attempt, outcome: Outcome, *, now: datetime) -> bool:
         return False
     _mirror(row, fields)
     events.record(
-        row.job_id, "attempt.ended", call=row.call_id, attempt=str(row.pk), number=row.number, end=outcome.end, reason=outcome.reason
+        row.job_id,
+        "attempt.ended",
+        call=row.call_id,
+        attempt=str(row.pk),
+        number=row.number,
+        end=outcome.end,
+        reason=outcome.reason,
     )
     return True
 

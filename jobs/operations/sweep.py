@@ -70,7 +70,7 @@ def _silent_nodes() -> list[UUID]:
 
 
 def _switches_on() -> list[Work]:
-    """Every switch that is on: one turned on by plain SQL has had no other effect yet than to keep work from starting."""
+    """Every switch that is on: one turned on by plain SQL has so far only kept work from starting."""
     with db.sweep():
         return list(KillSwitch.objects.filter(off_at__isnull=True).values_list("tenant_id", "pk")[:BATCH])
 
@@ -107,11 +107,16 @@ def _lose_turn(tenant: UUID, turn_id: UUID) -> bool:
         turn = locks.turn(turn_id)
         if job is None or turn is None or turn.state != TurnState.ASKED:
             return False
-        if turn.limit_at > now and not Node.objects.filter(pk=turn.node_id, state__in=GONE).exists():
+        if turn.limit_at > now and not _has_gone(turn.node_id):
             return False
         moves.turn(turn, TurnState.LOST, now=now)
         events.judge_later(job.pk)
         return True
+
+
+def _has_gone(node_id: UUID | None) -> bool:
+    """Whether a node has gone or was declared lost."""
+    return node_id is not None and Node.objects.filter(pk=node_id, state__in=GONE).exists()
 
 
 def _expired_holds() -> list[Work]:

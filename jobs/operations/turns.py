@@ -1,6 +1,6 @@
 """One question to the model: claimed, asked by a node, settled into calls or the job's end (RULES G2)."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import assert_never
 from uuid import UUID
 
@@ -51,14 +51,18 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
         )
 
 
-def _ask(job: Job, node_id: UUID, *, limit_at: object) -> Turn:
+def _ask(job: Job, node_id: UUID, *, limit_at: datetime) -> Turn:
     """The job's next turn, or the same one once more when it was lost with its node."""
     now = db.must_write()
     lost = Turn.objects.filter(job_id=job.pk, state=TurnState.LOST).first()
     if lost is not None:
-        moves.turn(lost, TurnState.ASKED, now=now, node_id=node_id, asked=lost.asked + 1, asked_at=now, limit_at=limit_at)
+        moves.turn(
+            lost, TurnState.ASKED, now=now, node_id=node_id, asked=lost.asked + 1, asked_at=now, limit_at=limit_at
+        )
         return lost
-    turn = Turn(tenant_id=job.tenant_id, job=job, number=job.turns_made + 1, node_id=node_id, asked_at=now, limit_at=limit_at)
+    turn = Turn(
+        tenant_id=job.tenant_id, job=job, number=job.turns_made + 1, node_id=node_id, asked_at=now, limit_at=limit_at
+    )
     moves.begin_turn(turn)
     return turn
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from base import db
 from catalog.models import Tool
-from catalog.rules.policy import Allow, Ask, Refuse
+from catalog.rules.policy import Allow, Ask
 from catalog.rules.servers import ServerSpec
 from jobs import wake
 from jobs.models import Attempt, Call, Job, Node
@@ -84,7 +84,9 @@ def _claim(call_id: UUID, node_id: UUID, attempt_id: UUID, now: datetime, *, alo
         return None
     ruling = verdicts.rule_on(call, job, open_world=function.open_world)
     if isinstance(ruling, verdicts.Ruling):
-        may_run = isinstance(ruling.verdict, Allow) or (isinstance(ruling.verdict, Ask) and verdicts.approved(call, ruling))
+        may_run = isinstance(ruling.verdict, Allow) or (
+            isinstance(ruling.verdict, Ask) and verdicts.approved(call, ruling)
+        )
         if may_run:
             return _open_attempt(call, job, node_id, attempt_id, ruling, now)
     if not alone:
@@ -147,7 +149,7 @@ def _stop_before_start(call: Call, ruling: verdicts.Ruling | verdicts.Switched, 
         moves.call(call, CallState.CANCELED, reason=ruling.reason, now=now, detail=ruling.detail)
         return
     rule = ruling.verdict.rule
-    judged = {"rule_id": rule.id, "rule_digest": rule.digest, "policy_number": ruling.policy}
+    judged: dict[str, Any] = {"rule_id": rule.id, "rule_digest": rule.digest, "policy_number": ruling.policy}
     if isinstance(ruling.verdict, Ask):
         reason = Why.POLICY_ASKS_AGAIN if call.holds.exclude(approves="").exists() else Why.POLICY_ASKS
         moves.call(call, CallState.HELD, reason=reason, now=now, **judged)
@@ -214,7 +216,14 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
                 text, body = _result(outcome.result)
                 detail = outcome.wire.detail or reasons.sentence(outcome.reason)
                 moves.call(
-                    call, state, reason=reason, now=now, effect=effect, detail=detail, result_text=text, result_body_id=body
+                    call,
+                    state,
+                    reason=reason,
+                    now=now,
+                    effect=effect,
+                    detail=detail,
+                    result_text=text,
+                    result_body_id=body,
                 )
             case never:
                 assert_never(never)
@@ -285,5 +294,3 @@ def _keep_as_evidence(attempt: Attempt, result: Result | None, now: datetime) ->
     attempt.late = {"at": now.isoformat(), "is_error": result.is_error, "text": result.text[:RESULT_SHOWN]}
     attempt.save(update_fields=["late"])
     events.record(attempt.job_id, "attempt.late", call=attempt.call_id, attempt=str(attempt.pk))
-
-

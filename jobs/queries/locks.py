@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from jobs.models import Attempt, Call, Hold, Job, JobCounter, Turn
+from jobs.models import Attempt, Call, Hold, Job, Turn
 from jobs.rules.states import CallState, JobState
 
 
@@ -66,10 +66,11 @@ def turn(turn_id: UUID) -> Turn | None:
 
 
 def counter(job_id: UUID, events: int) -> int:
-    """Take the job's event counter for `events` more numbers; returns the last of them. Always the last lock but audit's."""
+    """Take the job's event counter for `events` more numbers; returns the last. Only the audit head is locked later."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"UPDATE {JobCounter._meta.db_table} SET events = events + %s WHERE job_id = %s RETURNING events", [events, job_id]
+            "UPDATE jobs_jobcounter SET events = events + %s WHERE job_id = %s RETURNING events",
+            [events, job_id],
         )
         taken: int = cursor.fetchone()[0]
     return taken

@@ -20,7 +20,10 @@ def own_limit(timeout: float) -> float:
 
 
 def backoff(now: datetime, *, failures: int, jitter: float) -> datetime:
-    """When to try again after `failures` (≥ 1): exponential from one second, half to one and a half of it by `jitter` in [0, 1)."""
+    """When to try again after `failures` (≥ 1): exponential from one second.
+
+    `jitter` in [0, 1) makes it half to one and a half of that.
+    """
     seconds = min(_FIRST_BACKOFF * 2.0 ** (failures - 1), MAX_BUSY_WAIT)
     return now + timedelta(seconds=seconds * (0.5 + jitter))
 

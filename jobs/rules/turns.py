@@ -1,4 +1,4 @@
-"""What crosses between the durable core and the agent loop: a `TurnOrder` goes in, a `TurnAnswer` or `TurnFailed` comes out."""
+"""What crosses between the durable core and the agent loop: a `TurnOrder` goes in, a `TurnOutcome` comes out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

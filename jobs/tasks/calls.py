@@ -8,13 +8,13 @@ from jobs import wake
 from jobs.tasks import host
 
 
-@shared_task(name=wake.RUN_CALL, ignore_result=True)
+@shared_task(name=wake.RUN_CALL, ignore_result=True)  # type: ignore[untyped-decorator]
 def run_call(*, tenant: str, row: str, **_: object) -> None:
     """A call became due somewhere."""
     _offer(wake.RUN_CALL, tenant, row)
 
 
-@shared_task(name=wake.RUN_TURN, ignore_result=True)
+@shared_task(name=wake.RUN_TURN, ignore_result=True)  # type: ignore[untyped-decorator]
 def run_turn(*, tenant: str, row: str, **_: object) -> None:
     """A turn became due somewhere."""
     _offer(wake.RUN_TURN, tenant, row)

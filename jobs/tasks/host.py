@@ -180,8 +180,12 @@ class Host:
         except DATABASE_GONE:
             # The claim may have committed unseen: nothing was sent, and that is what is settled.
             connection.close()
-            unsent = Outcome(End.NOT_MADE, Reason.LATE_START, Wire(detail="The claim's commit was not seen, so nothing was sent."))
-            self.until_committed(lambda: work.settle(tenant=tenant, attempt_id=attempt_id, outcome=unsent, jitter=random()))
+            unsent = Outcome(
+                End.NOT_MADE, Reason.LATE_START, Wire(detail="The claim's commit was not seen, so nothing was sent.")
+            )
+            self.until_committed(
+                lambda: work.settle(tenant=tenant, attempt_id=attempt_id, outcome=unsent, jitter=random())
+            )
             return
         if order is None:
             return
@@ -189,7 +193,9 @@ class Host:
             self._tenant_of[attempt_id] = tenant
         try:
             outcome = self.node.run(order, started=started)
-            self.until_committed(lambda: work.settle(tenant=tenant, attempt_id=attempt_id, outcome=outcome, jitter=random()))
+            self.until_committed(
+                lambda: work.settle(tenant=tenant, attempt_id=attempt_id, outcome=outcome, jitter=random())
+            )
         finally:
             with self._lock:
                 del self._tenant_of[attempt_id]
@@ -207,7 +213,9 @@ class Host:
         if order is None:
             return
         outcome = models.ask(order)
-        self.until_committed(lambda: turns.settle(tenant=tenant, turn_id=order.turn_id, asked=order.asked, outcome=outcome))
+        self.until_committed(
+            lambda: turns.settle(tenant=tenant, turn_id=order.turn_id, asked=order.asked, outcome=outcome)
+        )
 
     def _keep_late(self, attempt_id: UUID, result: Result) -> None:
         tenant = work.tenant_of_attempt(attempt_id)

@@ -1,4 +1,4 @@
-"""The pulse: once a second a node says that it lives, keeps progress, stops what must stop, claims and sweeps (MACHINES 4).
+"""The pulse: once a second a node says that it lives, keeps progress, stops what must stop, claims and sweeps.
 
 None of this depends on the broker: a lost message costs a second, a dead broker only speed.
 """
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PERIOD: Final = 1.0  # seconds
-LOG_LINES: Final = 5  # of a server's log, kept with the node's row for pages
 
 
 class Pulse:
@@ -103,7 +102,8 @@ class Pulse:
 
     def _servers(self) -> list[dict[str, Any]]:
         return [
-            {"tool": str(s.tool_id), "state": s.state, "why": s.why[:500], "restarts": s.restarts} for s in self._host.node.servers()
+            {"tool": str(s.tool_id), "state": s.state, "why": s.reason[:500], "starts": s.starts, "pid": s.pid}
+            for s in self._host.node.servers()
         ]
 
     def _flush_progress(self) -> None:
@@ -138,5 +138,3 @@ class Pulse:
         if free:
             for tenant, job_id in due.turns(most=free):
                 host.offer(wake.RUN_TURN, tenant, job_id)
-
-

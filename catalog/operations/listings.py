@@ -1,0 +1,89 @@
+"""Keeping what a tool's own server listed (RULES C2)."""
+
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from base import db
+from catalog.models import Function, Listing, Tool
+from catalog.rules.grants import listing_problems, model_name
+from catalog.rules.kinds import traits_of
+from catalog.rules.servers import ListedFunction, MeasuredListing
+
+FIRST_RETRY: Final = 2.0  # seconds after a server that could not be listed, doubled each time
+LAST_RETRY: Final = 300.0
+
+
+def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing) -> bool:
+    """Keep a measured listing as the tool's current one; False when it is the one that was kept before.
+
+    Functions whose names cannot be sent to a model are left out and named on the tool's page (RULES C1).
+    """
+    with db.write(tenant) as now:
+        tool = Tool.objects.select_for_update(no_key=True).get(pk=tool_id)
+        problems = listing_problems(tool.slug, [function.name for function in measured.functions])
+        tool.measure_due_at, tool.measure_failures = None, 0
+        tool.down_reason = "\n".join(f"{p.key}: {p.message}; {p.fix}" for p in problems)
+        tool.save(update_fields=["measure_due_at", "measure_failures", "down_reason"])
+        current = Listing.objects.filter(tool=tool, current=True)
+        if current.filter(digest=measured.digest, protocol=measured.protocol).update(measured_at=now):
+            return False
+        current.update(current=False)
+        listing = Listing.objects.create(
+            tenant_id=tenant,
+            tool=tool,
+            digest=measured.digest,
+            measured_at=now,
+            protocol=measured.protocol,
+            server_name=measured.server_name[:200],
+            server_version=measured.server_version[:200],
+        )
+        refused = {problem.key for problem in problems}
+        Function.objects.bulk_create(
+            _function(listing, tool, entry) for entry in measured.functions if entry.name not in refused
+        )
+        return True
+
+
+def _function(listing: Listing, tool: Tool, entry: ListedFunction) -> Function:
+    traits = traits_of(entry.annotations, entry.meta)
+    return Function(
+        tenant_id=tool.tenant_id,
+        listing=listing,
+        tool=tool,
+        name=entry.name,
+        model_name=model_name(tool.slug, entry.name),
+        title=entry.title,
+        description=entry.description,
+        input_schema=entry.input_schema,
+        output_schema=entry.output_schema,
+        annotations=entry.annotations,
+        meta=entry.meta,
+        kind=traits.kind,
+        read_only=traits.read_only,
+        honours_key=traits.honours_key,
+        idempotent=traits.idempotent,
+        open_world=traits.open_world,
+        retry_safe=traits.retry_safe,
+        entry_digest=entry.digest,
+    )
+
+
+def not_measured(*, tenant: UUID, tool_id: UUID, why: str) -> None:
+    """Note why a tool could not be listed, and try again later."""
+    with db.write(tenant) as now:
+        tool = Tool.objects.select_for_update(no_key=True).get(pk=tool_id)
+        tool.measure_failures += 1
+        tool.down_reason = why
+        tool.measure_due_at = _next_try(now, tool.measure_failures)
+        tool.save(update_fields=["measure_due_at", "measure_failures", "down_reason"])
+
+
+def measure_again(*, tenant: UUID, tool_id: UUID) -> None:
+    """Have a node read the tool's listing at its next pulse."""
+    with db.write(tenant) as now:
+        Tool.objects.filter(pk=tool_id).update(measure_due_at=now)
+
+
+def _next_try(now: datetime, failures: int) -> datetime:
+    return now + timedelta(seconds=min(FIRST_RETRY * 2.0 ** (failures - 1), LAST_RETRY))

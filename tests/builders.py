@@ -1,0 +1,199 @@
+"""Rows for tests, walked to by the operations the product uses: nothing half-made."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from base import db, ids
+from base.canonical import digest_of_any
+from catalog.models import Agent, Plugin, PluginVersion, Tool
+from catalog.operations import listings
+from catalog.rules.agents import AgentSpec, Limits, as_json
+from catalog.rules.servers import ListedFunction, MeasuredListing
+from catalog.rules.wire import AnswerEnd, Wire
+from jobs.models import Attempt, Call, Hold, Starter, Turn
+from jobs.operations import intake, nodes, turns, work
+from jobs.rules.orders import End, Order, Outcome, Result
+from jobs.rules.reasons import Reason
+from jobs.rules.turns import TurnAnswer, Wanted
+from tenants.models import AuditHead, Gate, Membership, Role, Tenant, User
+
+READ = {"readOnlyHint": True}
+WRITE = {"destructiveHint": False}
+DESTRUCTIVE = {"destructiveHint": True}
+KEYED = {"destructiveHint": False, "idempotentHint": True}
+KEY_META = {"oz0/idempotency_key": True}
+
+
+@dataclass(frozen=True)
+class World:
+    """One tenant with a person, a node and an agent that may call everything of the tool `shop`."""
+
+    tenant: UUID
+    person: int
+    node: UUID
+    agent: str = "clerk"
+    functions: Mapping[str, str] = field(default_factory=dict)
+
+
+def a_function(name: str, annotations: Mapping[str, Any], meta: Mapping[str, Any] | None = None) -> ListedFunction:
+    """One entry of a listing, taking any object."""
+    schema = {"type": "object"}
+    entry = {"name": name, "annotations": dict(annotations), "meta": dict(meta or {}), "schema": schema}
+    return ListedFunction(name, "", f"What {name} does.", schema, None, annotations, meta or {}, digest_of_any(entry))
+
+
+FUNCTIONS = (
+    a_function("look", READ),
+    a_function("note", WRITE),
+    a_function("charge", KEYED, KEY_META),
+    a_function("refund", DESTRUCTIVE),
+    a_function("export", {}),
+)
+
+
+def a_tenant(slug: str = "acme") -> UUID:
+    """A tenant with its gate and its audit head."""
+    tenant = ids.new()
+    with db.write(tenant):
+        Tenant.objects.create(pk=tenant, slug=slug, name=slug.title())
+        Gate.objects.create(tenant_id=tenant)
+        AuditHead.objects.create(tenant_id=tenant)
+    return tenant
+
+
+def a_person(tenant: UUID, name: str = "pat", role: Role = Role.ADMIN) -> int:
+    """A person who belongs to the tenant."""
+    with transaction.atomic():
+        user = User.objects.filter(username=name).first() or User.objects.create_user(name)
+    with db.write(tenant):
+        Membership.objects.create(tenant_id=tenant, user=user, role=role)
+    return user.pk
+
+
+def a_node(name: str = "n1", slots: int = 32) -> UUID:
+    """A node that has just registered."""
+    return nodes.register(name=name, host="here", pid=1, slots=slots)
+
+
+def a_tool(
+    tenant: UUID, functions: Sequence[ListedFunction] = FUNCTIONS, *, slug: str = "shop", timeout: float = 60
+) -> None:
+    """A plugin with one tool, listed."""
+    with db.write(tenant) as now:
+        plugin = Plugin.objects.create(tenant_id=tenant, name=slug)
+        version = PluginVersion.objects.create(
+            tenant_id=tenant, plugin=plugin, version="1", digest=f"d-{slug}", manifest={}, folder="/", added_at=now
+        )
+        tool = Tool.objects.create(
+            tenant_id=tenant, plugin_version=version, slug=slug, argv=["/bin/false"], timeout=timeout
+        )
+    measured = MeasuredListing(digest_of_any([f.digest for f in functions]), "2026-07-28", slug, "1", tuple(functions))
+    listings.store(tenant=tenant, tool_id=tool.pk, measured=measured)
+
+
+def an_agent(tenant: UUID, name: str = "clerk", *, on_unknown: str | None = None, limits: Limits | None = None) -> None:
+    """An agent that may call everything of `shop`; its turns are given by the test."""
+    spec = AgentSpec(name, model="rehearsal", functions=("shop.*",), on_unknown=on_unknown, limits=limits or Limits())
+    with db.write(tenant):
+        version = PluginVersion.objects.get(plugin__name="shop")
+        Agent.objects.create(tenant_id=tenant, plugin_version=version, name=name, definition=as_json(spec))
+
+
+def a_world(
+    slug: str = "acme", *, on_unknown: str | None = None, timeout: float = 60, limits: Limits | None = None
+) -> World:
+    """Everything a job needs."""
+    tenant = a_tenant(slug)
+    person = a_person(tenant, name=f"pat-{slug}")
+    a_tool(tenant, timeout=timeout)
+    an_agent(tenant, on_unknown=on_unknown, limits=limits)
+    return World(tenant, person, a_node())
+
+
+def a_job(world: World, *, starter: Starter = Starter.PERSON) -> UUID:
+    """A job that is due its first turn."""
+    return intake.start_job(
+        tenant=world.tenant, agent=world.agent, given={}, starter=starter, person=world.person, title="A job"
+    )
+
+
+def a_turn(world: World, job: UUID, *wanted: str | tuple[str, Any], say: str = "") -> list[UUID]:
+    """The job's due turn, answered with calls of these functions of `shop`; returns the calls in order."""
+    order = turns.start(tenant=world.tenant, job_id=job, node_id=world.node)
+    assert order is not None, "no turn of the job is due"
+    pairs = [(want, {}) if isinstance(want, str) else want for want in wanted]
+    answer = TurnAnswer(say=say, wanted=tuple(Wanted(f"shop__{name}", arguments) for name, arguments in pairs))
+    assert turns.settle(tenant=world.tenant, turn_id=order.turn_id, asked=order.asked, outcome=answer)
+    with db.read(world.tenant):
+        return list(Call.objects.filter(turn_id=order.turn_id).order_by("activity").values_list("pk", flat=True))
+
+
+def a_call(world: World, function: str = "note", arguments: Any = None) -> UUID:
+    """The only call of a new job."""
+    return a_turn(world, a_job(world), (function, arguments if arguments is not None else {}))[0]
+
+
+def an_order(world: World, call: UUID) -> Order:
+    """The call, claimed."""
+    order = work.start(tenant=world.tenant, call_id=call, node_id=world.node, attempt_id=ids.new())
+    assert order is not None, "the call cannot be claimed"
+    return order
+
+
+def an_outcome(end: End, *, went_out: bool = True, text: str = "ok", is_error: bool = False, **more: Any) -> Outcome:
+    """How an attempt ended, with a wire record to match."""
+    answered = end in (End.ANSWERED, End.BUSY)
+    reasons = {
+        End.ANSWERED: Reason.TOOL_ERROR if is_error else Reason.ANSWERED,
+        End.BUSY: Reason.BUSY,
+        End.NOT_MADE: Reason.SERVER_NOT_UP,
+        End.TIMED_OUT: Reason.TIME_LIMIT,
+        End.BROKEN: Reason.CONNECTION_BROKE,
+        End.UNREADABLE: Reason.UNREADABLE,
+        End.LOST: Reason.NODE_LOST,
+        End.STOPPED: Reason.STOPPED_CANCEL,
+    }
+    out = went_out and end is not End.NOT_MADE
+    wire = Wire(connected=out, went_out=out, ended=AnswerEnd.COMPLETE if answered else AnswerEnd.NONE)
+    result = Result(text, is_error or end is End.BUSY) if answered else None
+    return Outcome(end, more.pop("reason", reasons[end]), wire, result, **more)
+
+
+def settle(world: World, order: Order, outcome: Outcome, *, jitter: float = 0.5) -> bool:
+    """The attempt, settled."""
+    return work.settle(tenant=world.tenant, attempt_id=order.attempt_id, outcome=outcome, jitter=jitter)
+
+
+def made(world: World, call: UUID, outcome: Outcome) -> Call:
+    """The call claimed and its attempt settled; returns the call as it then stands."""
+    settle(world, an_order(world, call), outcome)
+    return see(world, Call, call)
+
+
+def a_held_call(world: World, function: str = "refund") -> tuple[UUID, UUID]:
+    """A call that waits for a person, and its hold."""
+    call = a_call(world, function)
+    return call, the_hold(world, call).pk
+
+
+def an_unknown_call(world: World, function: str = "note") -> tuple[UUID, UUID]:
+    """A plain write whose connection broke after the request went out, and its question."""
+    call = a_call(world, function)
+    made(world, call, an_outcome(End.BROKEN))
+    return call, the_hold(world, call).pk
+
+
+def the_hold(world: World, call: UUID) -> Hold:
+    """The open hold of a call."""
+    with db.read(world.tenant):
+        return Hold.objects.get(call_id=call, closed_at__isnull=True)
+
+
+def see[Row: (Call, Attempt, Hold, Turn)](world: World, model: type[Row], pk: UUID) -> Row:
+    """A row as it is now."""
+    with db.read(world.tenant):
+        return model._default_manager.get(pk=pk)

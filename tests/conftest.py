@@ -1,0 +1,83 @@
+"""What every test may ask for: a real PostgreSQL of its own, migrated, seen as the application's role."""
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+os.environ.setdefault("OZ0_SECRET_KEY", "for tests only")
+os.environ["DATABASE_URL"] = "postgres://nobody@/nowhere?host=/nonexistent"  # until a test asks for `database`
+os.environ["REDIS_URL"] = "redis://127.0.0.1:1/0"  # nobody listens: a test that needs a broker starts one
+os.environ["BROKER_URL"] = os.environ["REDIS_URL"]
+os.environ["DJANGO_SETTINGS_MODULE"] = "studio.settings"
+
+import django
+import environ
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import connections
+from pytest_django import DjangoDbBlocker
+
+from studio import embedded
+
+django.setup()
+
+
+def _connect_django(url: str) -> None:
+    connections["default"].close()
+    connections["default"].settings_dict.update({**environ.Env.db_url_config(url), "CONN_MAX_AGE": None})
+
+
+@pytest.fixture(scope="session")
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
+) -> Iterator[embedded.Postgres]:
+    """A PostgreSQL for this run, migrated as its owner; Django connects to it as the application's role."""
+    folder: Path = tmp_path_factory.mktemp("postgres")
+    with embedded.postgres(folder, fsync=False, keep=False) as server, django_db_blocker.unblock():
+        _connect_django(server.url_owner)
+        call_command("migrate", verbosity=0)
+        _connect_django(server.url_app)
+        yield server
+        connections.close_all()
+
+
+@pytest.fixture(scope="session")
+def _empty(cluster: embedded.Postgres) -> Iterator[Callable[[], None]]:
+    """Empty every table but those the migrations filled."""
+    with psycopg.connect(cluster.url_admin, autocommit=True) as admin:
+        keep = "('django_migrations', 'django_content_type', 'auth_permission', 'oz0_clock')"
+        names = admin.execute(
+            f"SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN {keep}"
+        )
+        tables = ", ".join(name for (name,) in names)
+
+    def empty() -> None:
+        with psycopg.connect(cluster.url_admin, autocommit=True) as admin:
+            admin.execute(f"TRUNCATE {tables}")
+            admin.execute("UPDATE oz0_clock SET ahead = '0' WHERE ahead <> '0'")
+
+    yield empty
+
+
+@pytest.fixture
+def database(
+    cluster: embedded.Postgres, _empty: Callable[[], None], django_db_blocker: DjangoDbBlocker
+) -> Iterator[embedded.Postgres]:
+    """An empty, migrated database, with transactions as they really are: nothing is rolled back behind a test."""
+    with django_db_blocker.unblock():
+        yield cluster
+        connections["default"].close()
+        _empty()
+
+
+@pytest.fixture
+def move_clock(database: embedded.Postgres) -> Callable[[timedelta], None]:
+    """Move the database's clock ahead, for everyone who asks it (MACHINES 3)."""
+
+    def move(ahead: timedelta) -> None:
+        with psycopg.connect(database.url_admin, autocommit=True) as admin:
+            admin.execute("UPDATE oz0_clock SET ahead = ahead + %s", [ahead])
+
+    return move
