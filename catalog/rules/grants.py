@@ -57,7 +57,7 @@ def name_trouble(tool: str, function: str) -> str | None:
 
 def listing_problems(tool: str, functions: Iterable[str]) -> tuple[Problem, ...]:
     """What is wrong with the names of one tool's listing. They are refused by name, never changed (RULES C1)."""
-    counted = Counter(functions)
+    counted = Counter(list(functions))
     problems = [
         Problem(tool, 0, function, f"cannot be sent to a model: {why}", "rename the function in its server")
         for function in counted
