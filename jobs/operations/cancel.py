@@ -5,13 +5,15 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from base import db
+from base import db, ids
 from jobs.models import Attempt, Call, Hold, Job
 from jobs.operations import events, moves
 from jobs.queries import locks
 from jobs.rules.reasons import Reason
 from jobs.rules.states import JOB_FINAL, CallState, HoldState, JobState
 from jobs.rules.why import Why
+from tenants.operations import audit
+from tenants.rules.who import Actor
 
 STOPS: dict[Why, Reason] = {
     Why.KILL_SWITCH: Reason.STOPPED_SWITCH,
@@ -23,7 +25,7 @@ class AlreadyOver(ValueError):
     """The job was over before; the message says as what."""
 
 
-def cancel_job(*, tenant: UUID, job_id: UUID, person: int | None) -> JobState:
+def cancel_job(*, tenant: UUID, job_id: UUID, by: Actor) -> JobState:
     """Cancel a job: it shows `cancelling` until every call has really stopped (RULES L2). Returns its state now.
 
     Raises `AlreadyOver`, or `Job.DoesNotExist`.
@@ -34,7 +36,9 @@ def cancel_job(*, tenant: UUID, job_id: UUID, person: int | None) -> JobState:
             raise Job.DoesNotExist
         if job.state in JOB_FINAL:
             raise AlreadyOver(f"this job is {job.state} already")
-        end(job, ends_as=JobState.CANCELED, reason=Why.CANCELLED, person=person, now=now)
+        before = job.state
+        end(job, ends_as=JobState.CANCELED, reason=Why.CANCELLED, person=by.user_id, now=now)
+        audit.record(by, "job.cancel", ids.show(ids.JOB, job_id), before={"state": before}, after={"state": job.state})
     return JobState(job.state)
 
 

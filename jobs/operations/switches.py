@@ -12,13 +12,15 @@ from jobs.operations import cancel, events, moves
 from jobs.queries import locks
 from jobs.rules.states import ASKING, JOB_FINAL, CallState, HoldState, JobState
 from jobs.rules.why import Why
+from tenants.operations import audit
+from tenants.rules.who import Actor
 
 
 class BadSwitch(ValueError):
     """A switch that cannot be turned; the message says why."""
 
 
-def turn_on(*, tenant: UUID, scope: Scope, target: str, reason: str, person: int | None) -> UUID:
+def turn_on(*, tenant: UUID, scope: Scope, target: str, reason: str, by: Actor) -> UUID:
     """Stop everything under `scope` and `target`: no call starts after this commits, running ones are asked to stop.
 
     A tool's or function's switch ends its calls and lets jobs go on; an agent's or tenant's cancels the jobs.
@@ -30,17 +32,20 @@ def turn_on(*, tenant: UUID, scope: Scope, target: str, reason: str, person: int
         if KillSwitch.objects.filter(scope=scope, target=target, off_at__isnull=True).exists():
             raise BadSwitch("this switch is on already")
         switch = KillSwitch.objects.create(
-            tenant_id=tenant, scope=scope, target=target, reason=reason, on_at=now, on_by_id=person
+            tenant_id=tenant, scope=scope, target=target, reason=reason, on_at=now, on_by_id=by.user_id
         )
+        audit.record(by, "switch.on", f"{scope} {target}".strip(), note=reason)
     apply(tenant=tenant, switch_id=switch.pk)
     return switch.pk
 
 
-def turn_off(*, tenant: UUID, switch_id: UUID, person: int | None) -> None:
+def turn_off(*, tenant: UUID, switch_id: UUID, by: Actor) -> None:
     """Let new work start again. What was stopped stays stopped."""
     with db.write(tenant) as now:
         locks.gate_alone()
-        KillSwitch.objects.filter(pk=switch_id, off_at__isnull=True).update(off_at=now, off_by_id=person)
+        switch = KillSwitch.objects.get(pk=switch_id)
+        if KillSwitch.objects.filter(pk=switch_id, off_at__isnull=True).update(off_at=now, off_by_id=by.user_id):
+            audit.record(by, "switch.off", f"{switch.scope} {switch.target}".strip())
 
 
 def apply(*, tenant: UUID, switch_id: UUID) -> int:
