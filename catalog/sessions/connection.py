@@ -214,7 +214,7 @@ class Connection:
     def _noticed(self, method: str, params: Mapping[str, Any]) -> None:
         if method == "notifications/progress":
             call = self._by_token.get(str(params.get("progressToken")))
-            if call is not None:
+            if call is not None and not call.ended.done():
                 call.on_progress(params)
         elif method == "notifications/message":
             data = params.get("data")

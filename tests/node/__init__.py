@@ -1,0 +1,1 @@
+"""The node against real servers in real processes."""
