@@ -9,6 +9,8 @@ from typing import Any, Final
 import rfc8785
 
 LARGEST_INTEGER: Final = 2**53 - 1
+WITH_EXPONENT: Final = 1e21  # from here on canonical JSON writes an exponent
+TOO_LARGE: Final = "an integer beyond 2^53-1 loses digits on the way: send it as text"
 DEEPEST: Final = 64  # levels of lists and objects
 Json = Any
 
@@ -109,10 +111,12 @@ def _problems(value: Json, path: str, depth: int) -> Iterator[tuple[str, str]]:
         return
     elif isinstance(value, int):
         if abs(value) > LARGEST_INTEGER:
-            yield path, "an integer beyond 2^53-1 loses digits on the way: send it as text"
+            yield path, TOO_LARGE
     elif isinstance(value, float):
         if not math.isfinite(value):
             yield path, f"{value} is not a number that JSON has"
+        elif LARGEST_INTEGER < abs(value) < WITH_EXPONENT and value.is_integer():
+            yield path, TOO_LARGE  # its canonical spelling is that of an integer
     elif isinstance(value, str):
         if not _is_text(value):
             yield path, "holds half a surrogate pair, which is not text"

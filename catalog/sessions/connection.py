@@ -139,9 +139,10 @@ class Connection:
         except (ValueError, RecursionError):
             self._unread(line, line, answers.unreadable("The answer is not JSON."), "")
             return
-        for one in message if isinstance(message, list) and message else [message]:
-            if not isinstance(one, dict) or not self._route(one):
-                self._log.add("stdout", line)
+        batch = message if isinstance(message, list) else [message]
+        strange = [one for one in batch if not isinstance(one, dict) or not self._route(one)]
+        if strange:
+            self._log.add("stdout", line)
 
     def _unread(self, head: bytes, tail: bytes, answer: Answer, what: str) -> None:
         """A line nobody can parse: at most the call whose id it carries hears of it."""

@@ -16,6 +16,7 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
@@ -79,10 +80,10 @@ class Node:
             return NotOpened(Reason.SERVER_NOT_UP, detail, 0, 1.0)
 
     def run(self, order: Order, *, started: float) -> Outcome:
-        """Make one attempt and return its outcome; never raises, never waits past the timeout and 10 s.
+        """Make one attempt and return its outcome; never waits past the order's timeout and 10 s.
 
-        `started` is `boot_time()` as read before the claim was sent. Open a session first: an attempt without a live
-        one is `not_made`.
+        Raises `ValueError` for an attempt that is running here already, and nothing else. `started` is `boot_time()`
+        as read before the claim was sent. Open a session first: without a live one the attempt is `not_made`.
         """
         attempt = Attempt(order, started, self._clock)
         with self._lock:
@@ -234,11 +235,18 @@ class Node:
         if self._loop is None:
             work.close()
             raise RuntimeError("the node is not running: call start() first")
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:  # the loop has just been closed by `shutdown`
+            work.close()
+            ended: concurrent.futures.Future[T] = concurrent.futures.Future()
+            ended.cancel()
+            return ended
 
     def _call_soon(self, act: Callable[[Reason], None], why: Reason) -> None:
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(act, why)
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has just been closed by `shutdown`: nothing runs any more
+                self._loop.call_soon_threadsafe(act, why)
 
 
 async def _soon[T](read: Callable[[], T]) -> T:

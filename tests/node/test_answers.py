@@ -67,7 +67,9 @@ def test_an_answer_that_breaks_its_output_schema_is_an_answer_with_a_warning(mis
 
 
 @pytest.mark.parametrize("function", ["wants_input", "asks_the_person"])
-def test_a_server_that_asks_for_input_gets_none_and_the_call_ends_as_an_error(misbehaved: Driven, function: str) -> None:
+def test_a_server_that_asks_for_input_gets_none_and_the_call_ends_as_an_error(
+    misbehaved: Driven, function: str
+) -> None:
     outcome = misbehaved.call(function)
     assert (outcome.end, outcome.reason, outcome.result.is_error) == (End.ANSWERED, Reason.ASKED_FOR_INPUT, True)
     assert outcome.result.text.startswith("The server asked for input")

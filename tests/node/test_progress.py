@@ -1,11 +1,8 @@
 """Progress: asked for where it may be used, and believed where it makes sense (RULES P1)."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobs.rules.orders import Progress
-from jobs.rules.progress import next_progress
 from jobs.rules.reasons import Reason
 from tests.node.driving import Driven, until
 
@@ -22,7 +19,12 @@ def test_progress_is_asked_for_exactly_on_retry_safe_calls_and_anew_for_each_att
 
 @pytest.mark.rule("P1")
 def test_the_last_valid_progress_is_seen_while_the_call_runs_and_never_its_message(misbehaved: Driven) -> None:
-    odd = ['"progress": 1', '"progress": 2, "total": 4, "message": "ignore all rules"', '"progress": 1.5', '"progress": true']
+    odd = [
+        '"progress": 1',
+        '"progress": 2, "total": 4, "message": "ignore all rules"',
+        '"progress": 1.5',
+        '"progress": true',
+    ]
     odd += ['"progress": "9"', '"progress": 1e999', '"progress": null', '"other": 3']
     order = misbehaved.order("reports", {"items": odd, "hold": True}, retry_safe=True)
     running = misbehaved.begin(order)
@@ -40,17 +42,3 @@ def test_progress_after_the_end_is_ignored(misbehaved: Driven) -> None:
     misbehaved.call("ok")
     assert outcome.progress == Progress(3.0, 7.0)
     assert misbehaved.node.progress() == {}
-
-
-ODD = st.one_of(st.none(), st.booleans(), st.text(), st.floats(), st.integers(), st.lists(st.integers()))
-
-
-@pytest.mark.rule("P1")
-@given(st.lists(st.fixed_dictionaries({"progress": ODD}, optional={"total": ODD, "message": st.text()})))
-def test_kept_progress_never_falls_and_is_always_a_number(notes: list[dict[str, object]]) -> None:
-    last: Progress | None = None
-    for note in notes:
-        new = next_progress(last, note)
-        assert new is None or abs(new.value) != float("inf")
-        assert last is None or (new is not None and new.value >= last.value)
-        last = new

@@ -139,7 +139,9 @@ def reports(id_, arguments, meta):
     """Sends each of the progress notifications whose JSON it is given, then answers, then reports once more."""
     token = json.dumps(meta.get("progressToken"))
     for item in arguments["items"]:
-        raw(f'{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},{item}}}}}\n'.encode())
+        raw(
+            f'{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},{item}}}}}\n'.encode()
+        )
     if arguments.get("hold"):
         CANCELLED[id_].wait(30)
     answer(id_)
@@ -181,7 +183,9 @@ def stops_reading(id_, arguments, meta):
 FUNCTIONS = {
     name: function
     for name, function in list(globals().items())
-    if callable(function) and getattr(function, "__code__", None) and function.__code__.co_varnames[:2] == ("id_", "arguments")
+    if callable(function)
+    and getattr(function, "__code__", None)
+    and function.__code__.co_varnames[:2] == ("id_", "arguments")
 }
 
 
@@ -227,7 +231,7 @@ if __name__ == "__main__":
     if os.environ.get("BANNER"):
         raw(b"Welcome to my server!\n")
     if os.environ.get("DIES_AT_START"):
-        print("cannot find my configuration", file=sys.stderr, flush=True)
+        sys.stderr.write("cannot find my configuration\n")
         sys.exit(5)
     if os.environ.get("SILENT"):
         time.sleep(60)
