@@ -1,8 +1,9 @@
-"""A folder's files read as bytes, within limits and without following links."""
+"""A folder's files: read as bytes, within limits and without following links, and kept elsewhere."""
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 MAX_FILES: Final = 2_000
@@ -44,3 +45,27 @@ def files_of(folder: Path) -> Mapping[str, bytes]:
                 )
             found[path.relative_to(folder).as_posix()] = path.read_bytes()
     return dict(sorted(found.items()))
+
+
+def keep(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write the files under `folder`, which then holds them all or does not exist; one that exists is left alone.
+
+    Paths that would leave the folder raise `BadFolder`.
+    """
+    if folder.is_dir():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder.parent, prefix=".") as building:
+        root = Path(building) / "files"
+        root.mkdir()
+        for path, content in files.items():
+            place = root / path
+            if ".." in place.relative_to(root).parts:
+                raise BadFolder(f"{path}: leads out of the folder. fix: name files inside it")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+        try:
+            root.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process kept the same files at the same moment
+                raise

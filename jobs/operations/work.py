@@ -4,13 +4,17 @@ Intent, commit, act, outcome: nothing is sent inside a transaction, and a crash 
 that the sweep settles by rule.
 """
 
+import sys
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Final, assert_never
 from uuid import UUID
 
+from django.conf import settings
+
 from base import db
 from catalog.models import Tool
+from catalog.rules.manifest import command
 from catalog.rules.policy import Allow, Ask
 from catalog.rules.servers import ServerSpec
 from jobs import wake
@@ -35,7 +39,7 @@ def server_of(tool: Tool) -> ServerSpec:
         tool=tool.slug,
         version=tool.plugin_version.digest,
         credential_version="",
-        argv=tuple(tool.argv),
+        argv=command(tuple(tool.argv), python=sys.executable, home=str(settings.OZ0_HOME)),
         cwd=tool.plugin_version.folder,
         startup=tool.startup,
         slots=tool.slots,
