@@ -15,9 +15,7 @@ def load(home: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except PermissionError as error:
-        raise CannotStart(
-            f"{file} belongs to another account: start as that account, or set OZ0_HOME"
-        ) from error
+        raise CannotStart(f"{file} belongs to another account: start as that account, or set OZ0_HOME") from error
     except (OSError, ValueError) as error:
         raise CannotStart(f"{file} cannot be read ({error}): delete it and start again") from error
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):

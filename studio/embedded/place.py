@@ -57,16 +57,12 @@ class Place:
         """The folder of an installed package's files, or a copy of it that the services' account can read."""
         spec = importlib.util.find_spec(package)
         if spec is None or spec.origin is None:
-            raise CannotStart(
-                f"the package {PACKAGES[package]} is not installed: pip install {PACKAGES[package]}"
-            )
+            raise CannotStart(f"the package {PACKAGES[package]} is not installed: pip install {PACKAGES[package]}")
         installed = Path(spec.origin).parent
         if self.uid is None:
             return installed
         version = importlib.metadata.version(PACKAGES[package])
-        return (
-            _copied(installed, OF_ROOT / "programs" / f"{package}-{version}-{os.uname().machine}") / package
-        )
+        return _copied(installed, OF_ROOT / "programs" / f"{package}-{version}-{os.uname().machine}") / package
 
     def remove(self, *paths: Path) -> None:
         """Delete what one service kept here, and root's folders when nothing else is in them."""
@@ -114,9 +110,7 @@ def _short_folder() -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not folder.is_dir() or folder.is_symlink() or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise CannotStart(
-            f"{folder} must be a folder that only this account can use: delete it and start again"
-        )
+        raise CannotStart(f"{folder} must be a folder that only this account can use: delete it and start again")
     return folder
 
 
@@ -137,9 +131,7 @@ def _service_account() -> pwd.struct_passwd:
                 raise CannotStart(
                     f"cannot create the account {ACCOUNT}, which PostgreSQL needs under root: {done.stderr.strip()}"
                 ) from error
-    raise CannotStart(
-        f"PostgreSQL does not run as root and no useradd is here: create an account named {ACCOUNT}"
-    )
+    raise CannotStart(f"PostgreSQL does not run as root and no useradd is here: create an account named {ACCOUNT}")
 
 
 def _copied(package: Path, target: Path) -> Path:

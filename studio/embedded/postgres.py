@@ -41,6 +41,7 @@ class Postgres(Service):
 
     name = "PostgreSQL"
     stop_with: Signals = SIGINT  # its fast shutdown
+    farewell: Signals | None = SIGINT
     grace = 3.0
 
     def __init__(
@@ -82,6 +83,10 @@ class Postgres(Service):
         """The address of one role at one database. As a host the socket would lose its capital letters."""
         return f"postgres://{role}:{self._passwords[role]}@/{database}?host={self.place.sockets}"
 
+    def variables(self) -> dict[str, str]:
+        """What `services.json` keeps of it, for the next start and for other commands."""
+        return {name: self.url(role) for role, name in VARIABLES.items()}
+
     def create_database(self, name: str) -> None:
         """Make another database with the same owner and rights, for a test, unless it is there."""
         with psycopg.connect(self.url(ADMIN, "postgres"), autocommit=True) as admin:
@@ -96,8 +101,7 @@ class Postgres(Service):
         self._see_off_the_old_one()
         if not self._admin_known:
             self._set_admin_password()
-        variables = kept.load(self.home) | {name: self.url(role) for role, name in VARIABLES.items()}
-        kept.save(self.home, variables)
+        kept.save(self.home, kept.load(self.home) | self.variables())
         self._admin_known = True
         settings = [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
         return [str(self._programs / "postgres"), "-D", str(self._data), *settings]
@@ -195,9 +199,7 @@ class Postgres(Service):
             except psutil.TimeoutExpired:
                 continue
             return
-        raise CannotStart(
-            f"an older PostgreSQL (process {process.pid}) uses {self._data} and cannot be ended"
-        )
+        raise CannotStart(f"an older PostgreSQL (process {process.pid}) uses {self._data} and cannot be ended")
 
 
 def _password(url: str) -> str:

@@ -40,13 +40,9 @@ def create_roles(admin: Connection[Any], passwords: dict[str, str]) -> None:
 def create_database(admin: Connection[Any], name: str) -> None:
     """Make a database of the owner's where nobody else connects but the app, unless it is there."""
     if admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
-        admin.execute(
-            sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(name), sql.Identifier(OWNER))
-        )
+        admin.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(name), sql.Identifier(OWNER)))
     admin.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(name)))
-    admin.execute(
-        sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(sql.Identifier(name), sql.Identifier(APP))
-    )
+    admin.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(sql.Identifier(name), sql.Identifier(APP)))
 
 
 def prepare_schema(admin: Connection[Any]) -> None:

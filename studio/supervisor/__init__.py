@@ -1,0 +1,1 @@
+"""One process that starts the others, restarts what dies, and ends them all in order."""
