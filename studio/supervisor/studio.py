@@ -49,26 +49,33 @@ def run(home: Path, *, port: int, demo: bool) -> None:
 def _start(supervisor: Supervisor, terminal: Terminal, home: Path, port: int, url: str, demo: bool) -> None:
     env = dict(os.environ) | {"OZ0_HOME": str(home), "PYTHONUNBUFFERED": "1", "OZ0_URL": url}
     env |= _addresses(supervisor, terminal, home, url)
-    supervisor.run_once(_oz0("migrate", env | {"OZ0_AS_OWNER": "1"}, terminal))
-    web = ["daphne", "--bind", "127.0.0.1", "--port", str(port), "--verbosity", "1", "studio.asgi:application"]
-    patience = {Haste.DRAIN: 2.0, Haste.QUICK: 0.8}
-    supervisor.add(Program("web", _python(*web), env, terminal.sink("web"), grace=1.5, patience=patience))
-    node = ["celery", "-A", "studio.celery", "--quiet", "worker", "--pool", "threads", "--concurrency", "8"]
-    node += ["--queues", "calls,turns,chores", "--without-mingle", "--without-gossip", "--without-heartbeat"]
-    node += ["--loglevel", "INFO"]
-    patience = {Haste.DRAIN: float(env.get("OZ0_DRAIN", 60)) + 1, Haste.QUICK: NODE_GRACE}
-    supervisor.add(
-        Program(
-            "node", _python(*node), env, terminal.sink("node"), farewell=SIGINT, grace=NODE_GRACE, patience=patience
-        )
+    (home / "static").mkdir(exist_ok=True)  # where `collectstatic` may put files; the server warns without it
+    supervisor.run_once(Program("oz0 migrate", _oz0("migrate"), env, terminal.sink("oz0")))
+    web = Program(
+        "web",
+        _oz0("web", "--port", str(port)),
+        env,
+        terminal.sink("web"),
+        patience={Haste.DRAIN: 2.0, Haste.QUICK: 0.8},
     )
+    supervisor.add(web)
+    node = Program(
+        "node",
+        _oz0("node"),
+        env,
+        terminal.sink("node"),
+        farewell=SIGINT,
+        grace=NODE_GRACE,
+        patience={Haste.DRAIN: float(env.get("OZ0_DRAIN", 60)) + 1, Haste.QUICK: NODE_GRACE},
+    )
+    supervisor.add(node)
     said: list[str] = []
-    link = Program("sign-in link", _python("studio.cli", "sign-in-link", "--address", url), env, said.append)
+    link = Program("oz0 sign-in-link", _oz0("sign-in-link", "--address", url), env, said.append)
     supervisor.run_once(link)
     supervisor.wait_until(lambda: _listens(port), poll=0.1)
     terminal.print(said[-1] if said else link.last_words())
     if demo:
-        supervisor.run_once(_oz0("load-examples", env, terminal))
+        supervisor.run_once(Program("oz0 load-examples", _oz0("load-examples"), env, terminal.sink("oz0")))
 
 
 def _addresses(supervisor: Supervisor, terminal: Terminal, home: Path, url: str) -> dict[str, str]:
@@ -96,12 +103,8 @@ def _addresses(supervisor: Supervisor, terminal: Terminal, home: Path, url: str)
     return started | given
 
 
-def _python(module: str, *words: str) -> list[str]:
-    return [sys.executable, "-m", module, *words]
-
-
-def _oz0(command: str, env: dict[str, str], terminal: Terminal) -> Program:
-    return Program(f"oz0 {command}", _python("studio.cli", command), env, terminal.sink("oz0"))
+def _oz0(*words: str) -> list[str]:
+    return [sys.executable, "-m", "studio.cli", *words]
 
 
 def _listens(port: int) -> bool:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import psutil
 import pytest
 
 from base import children
+from tests.faults.processes import lives, until
 
 pytestmark = pytest.mark.faults
 
@@ -45,23 +45,6 @@ LEAVES_A_FAMILY = textwrap.dedent("""
     subprocess.Popen([sys.executable, "-c", os.environ["FAMILY"], sys.argv[1], "2"])
     time.sleep(600)
 """)
-
-
-def until(truth, seconds=5.0):
-    """Wait until `truth()` holds, at most `seconds`; whether it did."""
-    limit = time.monotonic() + seconds
-    while not (found := truth()):
-        if time.monotonic() > limit:
-            return found
-        select.select([], [], [], 0.01)
-    return found
-
-
-def lives(pid):
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def family(folder: Path):

@@ -1,0 +1,26 @@
+"""`oz0 node`: one node, for machines where something else than `oz0 up` looks after processes."""
+
+import signal
+
+import click
+
+
+@click.command()
+@click.option("--threads", default=8, show_default=True, type=click.IntRange(1, 200), help="Celery's own threads.")
+def node(threads: int) -> None:
+    """Run a node in the foreground. SIGTERM drains it (OZ0_DRAIN seconds, 60 by default), Ctrl-C gives it three."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until Celery takes it over there is nothing to end in order
+    import warnings
+
+    from celery.platforms import SecurityWarning
+    from django.core.exceptions import ImproperlyConfigured
+
+    warnings.simplefilter("ignore", SecurityWarning)  # of pickle as root; our messages are JSON and carry ids only
+    try:
+        from studio.celery import QUEUES, app
+    except ImproperlyConfigured as error:
+        raise click.ClickException(str(error)) from error
+    words = ["--quiet", "worker", "--pool", "threads", "--concurrency", str(threads), "--queues", ",".join(QUEUES)]
+    # Nodes meet in the database; what they could tell each other through the broker only delays their start.
+    words += ["--without-mingle", "--without-gossip", "--without-heartbeat", "--loglevel", "INFO"]
+    app.worker_main(words)

@@ -1,0 +1,17 @@
+"""`oz0 web`: the pages and interfaces, for machines where something else than `oz0 up` looks after processes."""
+
+import signal
+
+import click
+
+
+@click.command()
+@click.option("--bind", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="The port to listen on.")
+def web(bind: str, port: int) -> None:
+    """Serve pages and interfaces in the foreground."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the server takes it over there is nothing to end in order
+    from daphne.cli import CommandLineInterface
+
+    words = ["--bind", bind, "--port", str(port), "--verbosity", "1", "--application-close-timeout", "1"]
+    CommandLineInterface().run([*words, "studio.asgi:application"])
