@@ -273,7 +273,7 @@ def test_make_check_fails_on_a_fault(
     add(place, text)
     [command] = [command for command in commands_of_make_check() if step in command]
     if step == "pytest":  # of the suite only the test of the tree: it stands in for the run that this test is part of
-        command += " -p no:cacheprovider tests/repo/test_tree.py -k keeps_its_promises"
+        command += " --noconftest -p no:cacheprovider tests/repo/test_tree.py -k keeps_its_promises"
     ran = subprocess.run(command, shell=True, cwd=copied, env=CLEAN, capture_output=True, text=True, timeout=90)
     assert ran.returncode != 0
     assert said in ran.stdout
