@@ -22,6 +22,7 @@ from pytest_django import DjangoDbBlocker
 from studio import embedded
 
 django.setup()
+import studio.celery  # noqa: E402, F401 - its settings make a dead broker cost next to nothing
 
 
 def _connect_django(url: str) -> None:
