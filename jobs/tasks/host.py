@@ -13,7 +13,15 @@ from random import random
 from typing import Final
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, close_old_connections, connection
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    InterfaceError,
+    OperationalError,
+    close_old_connections,
+    connection,
+    connections,
+)
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from base import ids
 from base.clock import boot_time
@@ -49,7 +57,10 @@ class Host:
         self._tools: Final[dict[UUID, int]] = {}  # tool → calls of it being made here
         self._tenant_of: Final[dict[UUID, UUID]] = {}  # open attempt → tenant
         self._lock: Final = threading.Lock()
-        self._pool: Final = ThreadPoolExecutor(call_slots + turn_slots + 2, thread_name_prefix="oz0-work")
+        self._connections: Final[list[BaseDatabaseWrapper]] = []  # of the threads that work
+        self._pool: Final = ThreadPoolExecutor(
+            call_slots + turn_slots + 2, thread_name_prefix="oz0-work", initializer=self._enlist
+        )
         self._stopping = threading.Event()
         self._given_up = threading.Event()
         self._pulse: Final = Pulse(self)
@@ -84,6 +95,8 @@ class Host:
         self.node.shutdown(grace)
         self._pool.shutdown(wait=True)
         self._pulse.stop()
+        for one in self._connections:
+            one.close()
         self.until_committed(lambda: nodes.leave(node_id=self.node_id))
 
     def give_up(self) -> None:
@@ -137,6 +150,12 @@ class Host:
         return None
 
     # --- inside --------------------------------------------------------------------------------------------------
+
+    def _enlist(self) -> None:
+        """Remember the connection of a thread of the pool, which ends without closing it."""
+        mine = connections[DEFAULT_DB_ALIAS]
+        mine.inc_thread_sharing()
+        self._connections.append(mine)
 
     def _carry(self, kind: str, tenant: UUID, row: UUID) -> None:
         try:
@@ -218,9 +237,15 @@ class Host:
         )
 
     def _keep_late(self, attempt_id: UUID, result: Result) -> None:
-        tenant = work.tenant_of_attempt(attempt_id)
-        if tenant is not None:
-            self._guarded(lambda: work.keep_late_reply(tenant=tenant, attempt_id=attempt_id, result=result))
+        """Called on a thread of the node's own, which keeps no connection."""
+
+        def keep() -> None:
+            tenant = work.tenant_of_attempt(attempt_id)
+            if tenant is not None:
+                work.keep_late_reply(tenant=tenant, attempt_id=attempt_id, result=result)
+
+        self._guarded(keep)
+        connection.close()
 
     def measure(self, tenant: UUID, tool_id: UUID) -> None:
         """Read a tool's listing, on one of this host's threads."""
