@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from jsonschema.exceptions import SchemaError, ValidationError
-from jsonschema.validators import validator_for
+from catalog.rules.schemas import CannotJudge, misfit
 
 RETRYABLE: Final = "oz0/retryable"
 RETRY_AFTER: Final = "oz0/retry_after"
@@ -150,17 +149,10 @@ def _schema_warning(structured: Any, schema: Mapping[str, Any] | None) -> str:
     if structured is None:
         return "The function declares an output schema, but its answer has no structured content."
     try:
-        plain = dict(schema)
-        kind = validator_for(plain)
-        kind.check_schema(plain)
-        kind(plain).validate(structured)
-    except ValidationError as error:
-        return f"The answer breaks the function's own output schema at {error.json_path}."
-    except SchemaError:
-        return "The function's output schema is not a valid schema, so its answer was not checked."
-    except Exception as error:
-        return f"The answer could not be checked against the output schema ({type(error).__name__})."
-    return ""
+        found = misfit(structured, schema)
+    except CannotJudge as why:
+        return f"The answer was not checked against the function's output schema. {why}"
+    return f"The answer breaks the function's own output schema at {found.path}." if found is not None else ""
 
 
 def storable(value: Any) -> Any:
