@@ -1,0 +1,112 @@
+"""The status language: every state has an icon, one word and a colour, the same on every page.
+
+The word is the state's own name; the tone is a colour of `static/css/tokens.css`. *Unknown* has a tone of its own:
+it is neither good nor bad.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How one state looks. `says` is the tooltip: what it means, in a sentence."""
+
+    icon: str
+    word: str
+    tone: str
+    says: str
+
+
+STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
+    "job": {
+        "queued": ("circle-dashed", "stop", "Waits for a node to ask the model for its first turn."),
+        "running": ("loader-circle", "run", "A turn or a call is queued, running or retrying."),
+        "waiting": ("hand", "wait", "Nothing runs: it waits for a person."),
+        "cancelling": (
+            "octagon-pause",
+            "wait",
+            "Being stopped: it ends when every call of it has really stopped.",
+        ),
+        "COMPLETED": ("circle-check", "ok", "The agent finished."),
+        "FAILED": ("x", "bad", "It ended without finishing; the reason says why."),
+        "CANCELED": ("ban", "stop", "It was stopped, and every call of it has stopped."),
+    },
+    "call": {
+        "held": ("hand", "wait", "Waits for a person's answer. Nothing of it has been sent."),
+        "queued": ("clock", "stop", "Allowed, and waits for a node with a free slot."),
+        "running": ("loader-circle", "run", "An attempt is being made."),
+        "retrying": ("rotate-cw", "wait", "Waits for its next attempt."),
+        "unknown": ("circle-question-mark", "unknown", "It may have acted; nobody knows. A person is asked."),
+        "cancelling": ("octagon-pause", "wait", "Being stopped: its attempt has not ended yet."),
+        "SUCCEEDED": ("check", "ok", "The tool answered."),
+        "ERRORED": ("triangle-alert", "bad", "The tool answered with an error, and the model reads it."),
+        "FAILED": ("x", "bad", "It could not be made, or its attempts are used up."),
+        "REFUSED": ("shield-x", "bad", "It was not allowed to run: policy, a switch or a person said no."),
+        "CANCELED": ("ban", "stop", "It was stopped."),
+        "HAPPENED": ("user-check", "ok", "Its outcome was unknown; a person checked and says it happened."),
+    },
+    "attempt": {
+        "open": ("loader-circle", "run", "Being made now."),
+        "answered": ("check", "ok", "The server answered."),
+        "busy": ("hourglass", "wait", "The service was busy and did nothing."),
+        "not_made": (
+            "circle-minus",
+            "stop",
+            "Nothing was made: the request did not go out, or was refused before acting.",
+        ),
+        "timed_out": ("timer-off", "bad", "It ran past its limit."),
+        "broken": ("unplug", "bad", "The connection or the server ended before an answer."),
+        "unreadable": ("file-warning", "bad", "An answer came that cannot be read."),
+        "lost": ("server-off", "bad", "Its node was lost while it ran."),
+        "stopped": ("ban", "stop", "It was stopped on request."),
+    },
+    "turn": {
+        "asked": ("loader-circle", "run", "The model is being asked."),
+        "answered": ("check", "ok", "The model answered."),
+        "failed": ("x", "bad", "The model could not be asked."),
+        "lost": ("server-off", "bad", "Its node was lost; it is asked again."),
+    },
+    "hold": {
+        "open": ("hand", "wait", "Waits for a person."),
+        "answered": ("user-check", "ok", "A person answered."),
+        "withdrawn": ("undo-2", "stop", "No answer is needed any more."),
+        "expired": ("hourglass", "stop", "Nobody answered in time."),
+    },
+    "ask": {
+        "approve": ("hand", "wait", "May this call run?"),
+        "retry": ("rotate-cw", "wait", "May this call be tried again?"),
+        "unknown": ("circle-question-mark", "unknown", "Did this call happen?"),
+        "session": ("server-off", "unknown", "What became of this session?"),
+    },
+    "node": {
+        "alive": ("server", "ok", "It takes work."),
+        "draining": ("hourglass", "wait", "It finishes what it has and takes nothing new."),
+        "gone": ("server", "stop", "It stopped in order."),
+        "lost": ("server-off", "bad", "It has not been heard of for 10 s."),
+    },
+    "kind": {
+        "read": ("eye", "stop", "It says it only reads."),
+        "write": ("pencil", "run", "It says it writes and destroys nothing."),
+        "destructive": ("triangle-alert", "bad", "It says it may destroy or overwrite."),
+        "undeclared": (
+            "circle-question-mark",
+            "unknown",
+            "It does not say what it does, so a person is asked.",
+        ),
+    },
+}
+WORDS: Final = {
+    ("ask", "unknown"): "did it happen?",
+    ("ask", "retry"): "try again?",
+    ("ask", "session"): "session lost",
+    ("attempt", "not_made"): "not made",
+    ("attempt", "timed_out"): "timed out",
+}
+FALLBACK: Final = ("info", "stop", "")
+
+
+def status(of: str, state: str) -> Status:
+    """The look of `state` of a job, call, attempt, turn, hold, ask (the kind of a hold), node, or kind of function."""
+    icon, tone, says = STATUSES[of].get(state, FALLBACK)
+    return Status(icon, WORDS.get((of, state), state), tone, says)

@@ -1,0 +1,127 @@
+"""The template tags and filters of every page; the settings make them built in, so no template loads them."""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django import template
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from base import figures, text
+from base.status import status as look
+
+register = template.Library()
+ICONS: Final = "icons.svg"
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """One icon of the sprite, as decoration: the word beside it says the same."""
+    return format_html(
+        '<svg class="icon" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
+        static(ICONS),
+        name,
+    )
+
+
+@register.simple_tag
+def status(of: str, state: str, extra: str = "") -> SafeString:
+    """A state as icon, word and colour. `extra` is a class: `bare` is without the pill, `mute` hides the word."""
+    seen = look(of, state)
+    return format_html(
+        '<span class="status tone-{}{}" title="{}">{}<span class="word">{}</span></span>',
+        seen.tone,
+        f" {extra}" if extra else "",
+        seen.says,
+        icon(seen.icon),
+        seen.word,
+    )
+
+
+@register.simple_tag
+def tone(of: str, state: str) -> str:
+    """The colour class of a state, for segments and edges."""
+    return f"tone-{look(of, state).tone}"
+
+
+@register.filter
+def safe_text(value: object, limit: int = text.LONG) -> SafeString:
+    """Untrusted text, inline, in its own box."""
+    return text.safe_text(value, limit)
+
+
+@register.filter
+def safe_block(value: object, limit: int = text.LONG) -> SafeString:
+    """Untrusted text that keeps its lines."""
+    return text.safe_block(value, limit)
+
+
+@register.filter
+def safe_json(value: Any, limit: int = text.LONG) -> SafeString:
+    """An untrusted JSON value, indented, in its own box."""
+    return text.safe_block(text.pretty(value), limit)
+
+
+@register.filter
+def safe_title(value: object) -> str:
+    """Untrusted text for an attribute or the page's title: one line, escapes visible, 120 characters at most."""
+    return text.visible(str(value), 120)
+
+
+@register.filter
+def duration(span: timedelta | float | None) -> str:
+    """A span of time in short words."""
+    return figures.duration(span)
+
+
+@register.filter
+def size(count: int) -> str:
+    """A number of bytes in short words."""
+    return figures.size(count)
+
+
+@register.filter
+def capped(count: int) -> str:
+    """A count that stops at 1,000+."""
+    return figures.capped(count)
+
+
+@register.simple_tag
+def count_of(number: int, one: str, many: str = "") -> str:
+    """`1 call`, `2 calls`."""
+    return figures.plural(number, one, many)
+
+
+@register.simple_tag
+def moment(at: datetime | None, now: datetime | None = None) -> SafeString:
+    """A time of day with the full moment in its title; with a date when it is another day than `now`'s."""
+    if at is None:
+        return format_html("")
+    shown = at.strftime("%H:%M:%S") if now is None or at.date() == now.date() else at.strftime("%d %b %H:%M")
+    return format_html(
+        '<time datetime="{}" title="{} UTC">{}</time>',
+        at.isoformat(),
+        at.strftime("%Y-%m-%d %H:%M:%S"),
+        shown,
+    )
+
+
+@register.simple_tag
+def elapsed(since: datetime | None, now: datetime, until: datetime | None = None) -> SafeString:
+    """The span from `since` to `until`; while there is no end it ticks in the browser, from the database's `now`."""
+    if since is None:
+        return format_html("")
+    if until is not None:
+        return format_html("<span>{}</span>", figures.duration(until - since))
+    seconds = max(0.0, (now - since).total_seconds())
+    return format_html('<span data-elapsed="{}">{}</span>', f"{seconds:.1f}", figures.duration(seconds))
+
+
+@register.simple_tag
+def countdown(at: datetime | None, now: datetime) -> SafeString:
+    """The span from `now` until `at`; it ticks down in the browser."""
+    if at is None:
+        return format_html("")
+    seconds = max(0.0, (at - now).total_seconds())
+    return format_html('<span data-countdown="{}">{}</span>', f"{seconds:.1f}", figures.duration(seconds))

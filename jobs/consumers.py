@@ -1,0 +1,144 @@
+"""The socket of an open page. It carries nudges: topic and number; the page then reads as its own person (STYLE 22).
+
+A page joins topics: `jobs`, `approvals`, `job:<id>`. After joining one it is told the newest number, so what changed
+between its rendering and its joining is read again (CASES V02). Every few seconds the session, the seat and the way
+through the channel layer are checked; a socket that fails one is closed (CASES V14).
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import UUID
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from redis.exceptions import RedisError
+
+from base import ids, nudge
+from jobs.queries.cursor import newest_event
+from tenants.queries.seats import Seat, seat
+from tenants.queries.sessions import session_person
+
+log = logging.getLogger(__name__)
+CHECK_EVERY: Final = 4.0  # seconds
+MOST_TOPICS: Final = 16
+SIGNED_OUT: Final = 4401
+NO_LAYER: Final = 4503
+
+
+class LiveConsumer(AsyncJsonWebsocketConsumer):
+    """One open page's socket."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.topics: dict[str, str] = {}  # group -> topic, as the page calls it
+        self.seat: Seat | None = None
+        self.checking: asyncio.Task[None] | None = None
+        self.probed = False
+
+    async def __call__(self, scope: Any, receive: Callable[[], Any], send: Callable[[Any], Any]) -> Any:
+        """Run the socket; without a channel layer it is refused, and the page goes on by polling."""
+        try:
+            return await super().__call__(scope, receive, send)
+        except (RedisError, OSError) as error:
+            log.info("a page's socket was refused: the channel layer cannot be reached (%s)", error)
+            with contextlib.suppress(RuntimeError):  # it may be closed already
+                await send({"type": "websocket.close", "code": NO_LAYER})
+            return None
+
+    async def connect(self) -> None:
+        """Accept a signed-in person with a seat; others are closed with 4401 after accepting, so the page can tell."""
+        self.seat = await self._current_seat()
+        await self.accept()
+        if self.seat is None:
+            await self.close(SIGNED_OUT)
+            return
+        self.checking = asyncio.create_task(self._check_for_ever())
+
+    async def disconnect(self, code: int) -> None:
+        """Leave every group."""
+        if self.checking is not None:
+            self.checking.cancel()
+        for group in self.topics:
+            with contextlib.suppress(RedisError, OSError):
+                await self.channel_layer.group_discard(group, self.channel_name)
+
+    async def receive_json(self, content: Any, **kwargs: Any) -> None:
+        """`{"join": [topics]}`. Topics that do not exist, or are another tenant's, are left out without a word."""
+        wanted = content.get("join") if isinstance(content, dict) else None
+        if not isinstance(wanted, list) or self.seat is None:
+            return
+        for topic in wanted[:MOST_TOPICS]:
+            group = _group(self.seat.tenant, topic) if isinstance(topic, str) else None
+            if group is None or len(self.topics) >= MOST_TOPICS:
+                continue
+            await self.channel_layer.group_add(group, self.channel_name)
+            self.topics[group] = topic
+            await self._tell_newest(group, self.seat.tenant)
+
+    async def nudge(self, message: dict[str, Any]) -> None:
+        """Pass a nudge on."""
+        topic = self.topics.get(message["group"])
+        if topic is not None:
+            await self.send_json({"topic": topic, "seq": message["seq"]})
+
+    async def probe(self, message: dict[str, Any]) -> None:
+        """Our own message came back through the layer: it works."""
+        self.probed = True
+
+    async def _tell_newest(self, group: str, tenant: UUID) -> None:
+        """The newest number of a job, looked up as this person; lists have none and are always read again."""
+        topic = self.topics[group]
+        if not topic.startswith("job:"):
+            await self.send_json({"topic": topic, "seq": None})
+            return
+        newest = await database_sync_to_async(newest_event)(tenant, ids.parse(ids.JOB, topic[4:]))
+        if newest is None:  # not of this tenant
+            del self.topics[group]
+            await self.channel_layer.group_discard(group, self.channel_name)
+            return
+        await self.send_json({"topic": topic, "seq": newest})
+
+    async def _check_for_ever(self) -> None:
+        while True:
+            self.probed = False
+            try:
+                async with asyncio.timeout(CHECK_EVERY):
+                    await self.channel_layer.send(self.channel_name, {"type": "probe"})
+            except (RedisError, OSError, TimeoutError):
+                await self.close(NO_LAYER)
+                return
+            await asyncio.sleep(CHECK_EVERY)
+            now = await self._current_seat()
+            if now is None or self.seat is None or now.tenant != self.seat.tenant:
+                await self.close(SIGNED_OUT)
+                return
+            if not self.probed:
+                await self.close(NO_LAYER)
+                return
+            for group in [group for group, topic in self.topics.items() if topic.startswith("job:")]:
+                await self._tell_newest(group, now.tenant)
+
+    async def _current_seat(self) -> Seat | None:
+        session = self.scope.get("session")
+        key = getattr(session, "session_key", None)
+        return await database_sync_to_async(_seat_of_session)(key) if key else None
+
+
+def _group(tenant: UUID, topic: str) -> str | None:
+    if topic == "jobs":
+        return nudge.jobs_group(tenant)
+    if topic == "approvals":
+        return nudge.approvals_group(tenant)
+    kind, _, shown = topic.partition(":")
+    try:
+        return nudge.job_group(ids.parse(ids.JOB, shown)) if kind == "job" else None
+    except ids.BadId:
+        return None
+
+
+def _seat_of_session(key: str) -> Seat | None:
+    found = session_person(key)
+    return seat(found.person_id, found.tenant) if found else None

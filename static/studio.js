@@ -1,0 +1,193 @@
+/* The studio in the browser: nudges and re-reads, the connection chip, clocks, keys, and one submit per form.
+
+   Nothing is decided here. The socket carries "topic, seq"; the parts then re-read themselves as the signed-in person.
+   A part that wants this has: id, hx-get (its own address), hx-trigger="refresh", data-topics="job:… approvals", and
+   data-seq when its topic counts. Without a socket everything is read again every 15 s. */
+"use strict";
+(() => {
+  const POLL_MS = 15000, COALESCE_MS = 150, TICK_MS = 500, BACKOFF_MS = [250, 500, 1000, 2000, 4000, 8000];
+  const parts = () => [...document.querySelectorAll("[data-topics]")];
+  const topicsOf = (part) => part.dataset.topics.split(" ").filter(Boolean);
+  const seen = new Map();           // topic -> the newest seq we heard of
+  let socket = null, failures = 0, lastRead = Date.now(), signedOut = false;
+
+  /* ---- re-reading ------------------------------------------------------------------------------------------- */
+  const due = new Map();            // element id -> timer; many nudges make one read
+  function refresh(part) {
+    if (!part.id || due.has(part.id)) return;
+    due.set(part.id, setTimeout(() => {
+      due.delete(part.id);
+      const now = document.getElementById(part.id);
+      if (!now) return;
+      if (now.dataset.reading) { now.dataset.again = "1"; return; }
+      now.dispatchEvent(new CustomEvent("refresh"));
+    }, COALESCE_MS));
+  }
+  const refreshAll = () => parts().forEach(refresh);
+
+  function heard({ topic, seq }) {
+    if (typeof seq === "number") seen.set(topic, Math.max(seen.get(topic) || 0, seq));
+    for (const part of parts()) {
+      if (!topicsOf(part).includes(topic)) continue;
+      const rendered = part.dataset.seq;
+      if (rendered === undefined || typeof seq !== "number" || seq > Number(rendered)) refresh(part);
+    }
+  }
+
+  document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => {
+    if (ctx.target && ctx.target.dataset.topics) ctx.target.dataset.reading = "1";
+  });
+  document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
+    const part = ctx.target && ctx.target.id && document.getElementById(ctx.target.id);
+    if (!part) return;
+    delete part.dataset.reading;
+    if (part.dataset.again) { delete part.dataset.again; refresh(part); return; }
+    for (const topic of part.dataset.topics ? topicsOf(part) : []) {   // heard of more while it was being read
+      if (part.dataset.seq !== undefined && (seen.get(topic) || 0) > Number(part.dataset.seq)) refresh(part);
+    }
+  });
+  document.addEventListener("htmx:before:response", (event) => {
+    const { ctx } = event.detail, { response } = ctx;
+    const away = response.raw && response.raw.redirected && new URL(response.raw.url).pathname.startsWith("/sign-in/");
+    if (response.status === 200 && !away) { lastRead = Date.now(); return; }
+    if (away || response.status === 403) { event.preventDefault(); signedOut = true; chip(); return; }
+    if (response.status >= 500) { event.preventDefault(); }
+  });
+  document.addEventListener("htmx:after:swap", () => { if (document.title !== title()) document.title = title(); mark(); });
+
+  /* What a person opened or typed stays when a part is patched around it. */
+  if (window.htmx) {
+    htmx.registerExtension("studio-keep", {
+      htmx_before_morph_attr: (element, { attrName }) =>
+        !(attrName === "open" && (element.tagName === "DETAILS" || element.tagName === "DIALOG")) && !attrName.startsWith("data-reading"),
+      htmx_before_morph_node: (element) => !(element.matches && element.matches("textarea, input, select") && typed(element)),
+    });
+  }
+  const typed = (field) => field === document.activeElement
+    || (field.type === "checkbox" || field.type === "radio" ? field.checked !== field.defaultChecked
+      : field.tagName === "SELECT" ? false : field.type !== "hidden" && field.value !== field.defaultValue);
+
+  /* ---- the socket ------------------------------------------------------------------------------------------- */
+  function connect() {
+    if (!document.body.dataset.live) return;
+    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+    socket = new WebSocket(`${scheme}//${location.host}${document.body.dataset.live}`);
+    socket.onopen = () => {
+      failures = 0;
+      socket.send(JSON.stringify({ join: [...new Set(parts().flatMap(topicsOf))] }));
+      chip();
+    };
+    socket.onmessage = ({ data }) => heard(JSON.parse(data));
+    socket.onclose = ({ code }) => {
+      socket = null;
+      if (code === 4401) { signedOut = true; chip(); return; }
+      const wait = BACKOFF_MS[Math.min(failures++, BACKOFF_MS.length - 1)];
+      setTimeout(() => { connect(); }, wait * (0.75 + Math.random() / 2));
+      chip();
+    };
+  }
+  setInterval(() => { if (!socket || socket.readyState !== 1) refreshAll(); else if (Date.now() - lastRead > 4 * POLL_MS) refreshAll(); }, POLL_MS);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) refreshAll(); });
+
+  function chip() {
+    const place = document.getElementById("connection");
+    if (!place) return;
+    const open = socket && socket.readyState === 1;
+    const stale = Date.now() - lastRead > 2 * POLL_MS;
+    const [tone, words] = signedOut ? ["bad", "Signed out: reload"]
+      : open ? ["ok", "Live"]
+      : stale ? ["bad", `Stale since ${new Date(lastRead).toLocaleTimeString([], { hour12: false })}`]
+      : ["wait", "Reconnecting"];
+    const look = `live tone-${tone}`;
+    if (place.className !== look) place.className = look;
+    if (place.textContent !== words) place.textContent = words;
+  }
+
+  /* ---- clocks: they run on between two reads, from the database's own time ----------------------------------- */
+  function words(seconds) {
+    const two = (n) => String(n).padStart(2, "0"), whole = Math.round(seconds);
+    if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+    if (whole < 60) return `${whole} s`;
+    if (whole < 3600) return `${Math.floor(whole / 60)} m ${two(whole % 60)} s`;
+    if (whole < 86400) return `${Math.floor(whole / 3600)} h ${two(Math.floor(whole / 60) % 60)} m`;
+    return `${Math.floor(whole / 86400)} d ${Math.floor(whole / 3600) % 24} h`;
+  }
+  const started = new WeakMap();    // clock -> [its own text of the start, when we saw it]
+  function tick() {
+    for (const clock of document.querySelectorAll("[data-elapsed], [data-countdown]")) {
+      const from = clock.dataset.elapsed ?? clock.dataset.countdown;
+      if (started.get(clock)?.[0] !== from) started.set(clock, [from, performance.now()]);
+      const gone = (performance.now() - started.get(clock)[1]) / 1000;
+      const text = words(clock.dataset.elapsed !== undefined ? Number(from) + gone : Math.max(0, Number(from) - gone));
+      if (clock.textContent !== text) clock.textContent = text;
+    }
+    chip();
+  }
+  setInterval(tick, TICK_MS);
+
+  /* ---- one submit per form; the newest token -------------------------------------------------------------------- */
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method !== "post" || event.defaultPrevented) return;
+    if (form.dataset.sent) { event.preventDefault(); return; }
+    form.dataset.sent = "1";
+    const token = document.cookie.match(/(?:^|; )oz0_csrf=([^;]+)/), field = form.querySelector("[name=csrfmiddlewaretoken]");
+    if (token && field) field.value = token[1];      // signing in elsewhere changed it
+    setTimeout(() => document.querySelectorAll(`form[data-group="${form.dataset.group || "-"}"] button, form[data-sent] button`).forEach((b) => { b.disabled = true; }));
+  });
+  window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+  document.addEventListener("change", (event) => { if (event.target.form && event.target.form.dataset.auto !== undefined) event.target.form.requestSubmit(); });
+  document.addEventListener("click", (event) => {
+    const opener = event.target.closest("[data-dialog]");
+    if (opener) document.getElementById(opener.dataset.dialog).showModal();
+    if (event.target.closest("[data-close]")) event.target.closest("dialog").close();
+    for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+  });
+
+  /* ---- keys: one letter each, off when a person says so --------------------------------------------------------- */
+  const keysOff = () => localStorage.getItem("oz0-keys") === "off";
+  function mark() {
+    document.body.classList.toggle("keys-off", keysOff());
+    const box = document.getElementById("keys-switch");
+    if (box) box.checked = !keysOff();
+  }
+  document.addEventListener("change", ({ target }) => {
+    if (target.id === "keys-switch") { localStorage.setItem("oz0-keys", target.checked ? "on" : "off"); mark(); }
+  });
+  function step(by) {
+    const rows = [...document.querySelectorAll("[data-row]")];
+    if (!rows.length) return;
+    const at = rows.findIndex((row) => row === document.activeElement || row.hasAttribute("aria-current"));
+    const next = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
+    next.focus();
+    if (next.dataset.row === "open") next.click();
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
+      const find = document.getElementById("find");
+      if (find) { event.preventDefault(); find.focus(); }
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.target.closest("input, textarea, select, dialog[open], [contenteditable]")) return;
+    if (event.key === "?") { const help = document.getElementById("keys"); if (help) { event.preventDefault(); help.showModal(); } return; }
+    if (keysOff()) return;
+    if (event.key === "j") return step(1);
+    if (event.key === "k") return step(-1);
+    const target = /^[a-z]$/.test(event.key) && document.querySelector(`[data-key="${event.key}"]`);
+    if (!target || target.disabled) return;
+    event.preventDefault();
+    const needs = target.form && [...target.form.elements].find((field) => field.required && !field.value);
+    if (needs) needs.focus(); else if (target.matches("details")) target.open = true; else { target.focus(); target.click(); }
+  });
+
+  /* ---- start ------------------------------------------------------------------------------------------------------ */
+  const plainTitle = document.title.replace(/^\(\d+\+?\) /, "");
+  function title() {
+    const count = document.querySelector("#rail-count")?.textContent.trim();
+    return count ? `(${count}) ${plainTitle}` : plainTitle;
+  }
+  mark();
+  document.title = title();
+  connect();
+  tick();
+})();

@@ -1,0 +1,35 @@
+"""`oz0 sign-in-link`: print a link that signs a person in by opening it, once, on this machine, for 10 minutes."""
+
+import secrets
+
+import click
+
+
+def make_link(address: str, username: str | None = None) -> str:
+    """A one-time link below `address` (such as `http://127.0.0.1:8000`). Makes the first person when there is none.
+
+    Django must be set up. Raises `NoSuchPerson`.
+    """
+    from base import ids
+    from tenants.operations import sign_in
+
+    sign_in.first_tenant(ids.new())
+    token = secrets.token_urlsafe(32)
+    sign_in.offer_link(token=token, username=username or sign_in.FIRST_PERSON)
+    return f"{address.rstrip('/')}/sign-in/link/{token}/"
+
+
+@click.command("sign-in-link")
+@click.option("--address", default="http://127.0.0.1:8000", show_default=True, help="Where the studio listens.")
+@click.option("--user", default=None, help="Who is signed in; the first person when left out.")
+def sign_in_link(address: str, user: str | None) -> None:
+    """Print a link that signs a person in, once, within 10 minutes, on this machine."""
+    import django
+
+    django.setup()
+    from tenants.operations.sign_in import NoSuchPerson
+
+    try:
+        click.echo(make_link(address, user))
+    except NoSuchPerson as error:
+        raise click.ClickException(str(error)) from error

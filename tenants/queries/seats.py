@@ -1,0 +1,52 @@
+"""Where a person sits: which tenants they belong to, and as what. Read anew for every request."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from base import db
+from tenants.models import Membership, Role
+
+ORDER = list(Role)
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A person in a tenant. `may` asks what they may do there."""
+
+    person_id: int
+    username: str
+    tenant: UUID
+    tenant_slug: str
+    tenant_name: str
+    role: Role
+
+    def may(self, role: Role) -> bool:
+        """Whether this seat's role includes what `role` can do."""
+        return ORDER.index(self.role) >= ORDER.index(role)
+
+
+def seats_of(person_id: int) -> list[Seat]:
+    """All seats of one active person, by tenant name."""
+    with db.read_as_person(person_id):
+        rows = (
+            Membership.objects.filter(user_id=person_id, user__is_active=True)
+            .select_related("tenant", "user")
+            .order_by("tenant__name", "tenant_id")
+        )
+        return [
+            Seat(
+                person_id=row.user_id,
+                username=row.user.get_username(),
+                tenant=row.tenant_id,
+                tenant_slug=row.tenant.slug,
+                tenant_name=row.tenant.name,
+                role=Role(row.role),
+            )
+            for row in rows
+        ]
+
+
+def seat(person_id: int, tenant: str | None) -> Seat | None:
+    """The seat of a person in the tenant of this id; their first one when no tenant is chosen or the choice is gone."""
+    found = seats_of(person_id)
+    return next((one for one in found if str(one.tenant) == tenant), found[0] if found else None)
