@@ -14,6 +14,7 @@ from uuid import UUID
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.urls import path
 from redis.exceptions import RedisError
 
 from base import ids, nudge
@@ -125,6 +126,9 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         session = self.scope.get("session")
         key = getattr(session, "session_key", None)
         return await database_sync_to_async(_seat_of_session)(key) if key else None
+
+
+websocket_urlpatterns: Final = [path("live/", LiveConsumer.as_asgi())]
 
 
 def _group(tenant: UUID, topic: str) -> str | None:

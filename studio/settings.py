@@ -80,7 +80,9 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "studio.pages.shell",
             ],
+            "builtins": ["django.templatetags.static", "base.tags"],
         },
     }
 ]

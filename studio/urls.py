@@ -1,5 +1,28 @@
 """Where each address goes. One line an address; the views live in their apps."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from approvals import views as approvals
+from catalog import views as catalog
+from jobs.views import lists as jobs
+from jobs.views import trace
+from studio import pages
+from tenants.views import sign_in
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", pages.overview, name="overview"),
+    path("rail/", pages.rail, name="rail"),
+    path("find/", pages.find, name="find"),
+    path("sign-in/", sign_in.sign_in_page, name="sign-in"),
+    path("sign-in/link/<str:token>/", sign_in.sign_in_link, name="sign-in-link"),
+    path("sign-out/", sign_in.sign_out, name="sign-out"),
+    path("jobs/", jobs.jobs, name="jobs"),
+    path("jobs/new/", jobs.new_job, name="new-job"),
+    path("jobs/<str:shown>/", trace.job, name="job"),
+    path("jobs/<str:shown>/stop/", trace.stop_job, name="stop-job"),
+    path("calls/<str:shown>/", trace.call, name="call"),
+    path("approvals/", approvals.approvals, name="approvals"),
+    path("approvals/<str:shown>/", approvals.hold, name="hold"),
+    path("catalog/", catalog.catalog, name="catalog"),
+    path("catalog/tools/<str:slug>/", catalog.tool, name="tool"),
+]

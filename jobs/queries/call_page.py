@@ -1,0 +1,202 @@
+"""Everything about one call: arguments, result, verdict, key, attempts with their evidence, and who answered what."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from base import db, ids
+from jobs.models import Attempt, Body, Call, Hold
+from jobs.queries.story import Says, answered, says_of
+from jobs.queries.trace import name_of
+from jobs.rules.limits import MAX_ATTEMPTS
+from jobs.rules.states import AttemptState, CallState, HoldKind, HoldState
+from jobs.rules.why import sentence
+
+INLINE: int = 64 * 1024  # bytes of a body that is shown without being asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value to show, or only its size when it is too large to show unasked."""
+
+    value: Any
+    size: int
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One attempt with its evidence. `done` is the share of its progress, 0 to 100, None without a total."""
+
+    shown_id: str
+    number: int
+    state: AttemptState
+    why: str
+    evidence: str
+    wire: str
+    node: str
+    started_at: datetime
+    ended_at: datetime | None
+    own_limit: float
+    limit_at: datetime
+    progress: str
+    done: float | None
+    retry_after: float | None
+    stop_requested_at: datetime | None
+    end_known: bool
+    late: object
+
+
+@dataclass(frozen=True, slots=True)
+class HoldRow:
+    """One question that was asked about the call."""
+
+    shown_id: str
+    kind: HoldKind
+    state: HoldState
+    why: str
+    opened_at: datetime
+    closed_at: datetime | None
+    says: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallPage:
+    """One call."""
+
+    shown_id: str
+    job_id: UUID
+    shown_job: str
+    job_title: str
+    name: str
+    model_name: str
+    kind: str
+    read_only: bool
+    retry_safe: bool
+    honours_key: bool
+    state: CallState
+    effect: str
+    why: str
+    detail: str
+    says: Says
+    rule: str
+    policy: int
+    key: str
+    activity: int
+    most_attempts: int
+    arguments: Value
+    result: Value
+    result_text: str
+    created_at: datetime
+    ended_at: datetime | None
+    attempts: tuple[AttemptRow, ...]
+    holds: tuple[HoldRow, ...]
+    open_hold: str | None
+    now: datetime
+
+
+def call_page(tenant: UUID, call_id: UUID, *, whole: str = "") -> CallPage | None:
+    """One call of the tenant; `whole` names a large value to load after all (`arguments` or `result`)."""
+    with db.read(tenant) as now:
+        call = Call.objects.select_related("job", "function").filter(pk=call_id).first()
+        if call is None:
+            return None
+        attempts = list(Attempt.objects.filter(call=call).select_related("node").order_by("number"))
+        holds = list(Hold.objects.filter(call=call).select_related("answered_by").order_by("opened_at"))
+        return CallPage(
+            shown_id=ids.show(ids.CALL, call.pk),
+            job_id=call.job_id,
+            shown_job=ids.show(ids.JOB, call.job_id),
+            job_title=call.job.title,
+            name=name_of(call),
+            model_name=call.model_name,
+            kind=call.kind,
+            read_only=call.read_only,
+            retry_safe=call.retry_safe,
+            honours_key=call.honours_key,
+            state=CallState(call.state),
+            effect=call.effect,
+            why=sentence(call.reason) if call.reason else "",
+            detail=call.detail,
+            says=says_of(call.job, call, attempts, holds, now),
+            rule=call.rule_id,
+            policy=call.policy_number,
+            key=call.key,
+            activity=call.activity,
+            most_attempts=MAX_ATTEMPTS if call.retry_safe else 1,
+            arguments=value_of(call.arguments, call.arguments_body_id, whole=whole == "arguments"),
+            result=value_of(None, call.result_body_id, whole=whole == "result"),
+            result_text=call.result_text,
+            created_at=call.created_at,
+            ended_at=call.ended_at,
+            attempts=tuple(attempt_row(one) for one in attempts),
+            holds=tuple(_hold_row(one) for one in holds),
+            open_hold=next((ids.show(ids.HOLD, one.pk) for one in holds if one.closed_at is None), None),
+            now=now,
+        )
+
+
+def value_of(small: Any, body_id: UUID | None, *, whole: bool) -> Value:
+    """A kept value: as it is when small, only its size when it is a large body nobody asked for."""
+    if body_id is None:
+        return Value(small, 0, shown=True)
+    size = Body.objects.values_list("size", flat=True).get(pk=body_id)
+    if size > INLINE and not whole:
+        return Value(None, size, shown=False)
+    return Value(Body.objects.get(pk=body_id).data, size, shown=True)
+
+
+def attempt_row(one: Attempt) -> AttemptRow:
+    """An attempt as it is shown; its node is loaded."""
+    wire = one.wire or {}
+    done = 100 * one.progress / one.total if one.progress is not None and one.total else None
+    return AttemptRow(
+        shown_id=ids.show(ids.ATTEMPT, one.pk),
+        number=one.number,
+        state=AttemptState(one.state),
+        why=sentence(one.reason) if one.reason else "",
+        evidence=str(wire.get("detail", "")),
+        wire=_wire(wire),
+        node=one.node.name,
+        started_at=one.started_at,
+        ended_at=one.ended_at,
+        own_limit=one.own_limit,
+        limit_at=one.limit_at,
+        progress=_progress(one),
+        done=min(100.0, max(0.0, done)) if done is not None else None,
+        retry_after=one.retry_after,
+        stop_requested_at=one.stop_requested_at,
+        end_known=one.end_known,
+        late=one.late,
+    )
+
+
+def _wire(wire: dict[str, Any]) -> str:
+    if not wire:
+        return ""
+    if not wire.get("went_out"):
+        return "nothing went out" if wire.get("connected") else "not connected, nothing went out"
+    status = f", status {wire['status']}" if wire.get("status") else ""
+    ended = {"none": "no answer", "complete": "a complete answer", "too_large": "an answer too large to keep"}
+    return f"the request went out{status}, {ended.get(str(wire.get('ended')), 'answer ' + str(wire.get('ended', '')))}"
+
+
+def _progress(one: Attempt) -> str:
+    if one.progress is None:
+        return ""
+    return f"progress {one.progress:g} of {one.total:g}" if one.total else f"progress {one.progress:g}"
+
+
+def _hold_row(hold: Hold) -> HoldRow:
+    return HoldRow(
+        shown_id=ids.show(ids.HOLD, hold.pk),
+        kind=HoldKind(hold.kind),
+        state=HoldState(hold.state),
+        why=hold.why,
+        opened_at=hold.opened_at,
+        closed_at=hold.closed_at,
+        says=answered(hold),
+        note=hold.note,
+    )

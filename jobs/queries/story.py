@@ -1,0 +1,107 @@
+"""What a person should know of a call at one look: one sentence, and the moment it counts to, if there is one."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from base import figures
+from jobs.models import Attempt, Call, Hold, Job
+from jobs.queries.standstill import why_not_moving
+from jobs.rules.limits import MAX_ATTEMPTS
+from jobs.rules.states import CallState, Effect, HoldKind, HoldState
+from jobs.rules.why import Why, sentence
+
+CANNOT_INTERRUPT: Final = (
+    "A function that does not look out for it (a plain def) runs on, and what it does may still land."
+)
+MAY_HAVE_ACTED: Final = "It may have acted before it stopped."
+MAY_STILL_LAND: Final = "It did not say that it stopped: what it does may still land."
+ANSWERS: Final = {
+    "approve": "approved",
+    "deny": "denied",
+    "happened": "it happened, said",
+    "again": "run again, said",
+    "stop": "job stopped",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """`text` may hold untrusted words: show it as such. `until` counts down, `since` counts up; both may be None."""
+
+    text: str
+    until: datetime | None = None
+    since: datetime | None = None
+
+
+def says_of(job: Job, call: Call, attempts: list[Attempt], holds: list[Hold], now: datetime) -> Says:
+    """The sentence for a call's line. Demands an open read of its tenant."""
+    last = attempts[-1] if attempts else None
+    match CallState(call.state):
+        case CallState.HELD:
+            hold = next((hold for hold in holds if hold.closed_at is None), None)
+            return (
+                Says("waits for a person, expires in", until=hold.expires_at)
+                if hold and hold.expires_at
+                else Says("waits for a person")
+            )
+        case CallState.QUEUED:
+            return Says(why_not_moving(job, call, now))
+        case CallState.RUNNING:
+            return (
+                Says(
+                    f"attempt {last.number} of up to {MAX_ATTEMPTS if call.retry_safe else 1}, limit in",
+                    until=last.limit_at,
+                )
+                if last
+                else Says("")
+            )
+        case CallState.RETRYING:
+            why = sentence(last.reason) if last else ""
+            return Says(f"{why} Attempt {len(attempts) + 1} of {MAX_ATTEMPTS} in".strip(), until=call.due_at)
+        case CallState.UNKNOWN:
+            return Says(f"{sentence(call.reason)} Asked: did it happen?")
+        case CallState.CANCELLING:
+            return Says(
+                f"Being stopped. {'' if call.read_only else CANNOT_INTERRUPT}".strip(),
+                since=last.stop_requested_at if last else None,
+            )
+        case CallState.CANCELED:
+            return Says(_with_effect(call, last, sentence(call.reason)))
+        case CallState.SUCCEEDED | CallState.HAPPENED:
+            return Says(_how_it_went(attempts, holds))
+        case CallState.REFUSED if call.reason == Why.DENIED:
+            return Says(_who(holds, HoldState.ANSWERED) or sentence(call.reason))
+        case _:
+            return Says(_with_effect(call, last, call.detail or sentence(call.reason)))
+
+
+def answered(hold: Hold) -> str:
+    """Who answered a hold, with what, after how long; nothing while it is open."""
+    if hold.state == HoldState.EXPIRED:
+        return "expired: nobody answered"
+    if hold.state == HoldState.WITHDRAWN:
+        return "withdrawn: no answer was needed any more"
+    if hold.closed_at is None or hold.answered_by is None:
+        return ""
+    waited = figures.duration(hold.closed_at - hold.opened_at)
+    return f"{ANSWERS.get(hold.answer, hold.answer)} by {hold.answered_by.get_username()} after {waited}"
+
+
+def _with_effect(call: Call, last: Attempt | None, text: str) -> str:
+    if call.read_only or call.effect != Effect.MAYBE:
+        return text
+    return f"{text} {MAY_HAVE_ACTED if last is None or last.end_known else MAY_STILL_LAND}"
+
+
+def _how_it_went(attempts: list[Attempt], holds: list[Hold]) -> str:
+    parts = [answered(hold) for hold in holds if hold.state == HoldState.ANSWERED]
+    if len(attempts) > 1:
+        parts.append(f"{len(attempts)} attempts: the first ended “{attempts[0].state.replace('_', ' ')}”")
+    return " · ".join(parts)
+
+
+def _who(holds: list[Hold], state: HoldState) -> str:
+    return " · ".join(
+        f"{answered(hold)}: {hold.note}" for hold in holds if hold.state == state and hold.kind != HoldKind.UNKNOWN
+    )

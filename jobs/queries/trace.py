@@ -1,0 +1,336 @@
+"""The trace of a job as a page: its head, and its turns and calls as lines on one axis of time."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from base import db, ids
+from jobs.models import Attempt, Call, Hold, Job, JobCounter, Turn
+from jobs.queries.lists import why_it_ended
+from jobs.queries.story import Says, says_of
+from jobs.rules.axis import Axis, Fold, Tick, lay_out
+from jobs.rules.states import CALL_FINAL, JOB_FINAL, CallState, JobState, TurnState
+
+WINDOW: Final = 200  # calls on one page
+OPEN_PIECE: Final = 0.6  # least width of a segment, of 100
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A turn or an attempt on the axis, from `x`, `width` wide, both of 100. `of` and `state` give its colour."""
+
+    of: str
+    state: str
+    x: float
+    width: float
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Time in which a call stood still."""
+
+    x: float
+    width: float
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLine:
+    """One question to the model."""
+
+    number: int
+    state: TurnState
+    model: str
+    tokens: int
+    say: str
+    error: str
+    asked: int
+    asked_at: datetime
+    ended_at: datetime | None
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallLine:
+    """One call. `says` is what a person should know of it without opening it."""
+
+    shown_id: str
+    name: str
+    kind: str
+    state: CallState
+    effect: str
+    says: Says
+    created_at: datetime
+    ended_at: datetime | None
+    segments: tuple[Segment, ...]
+    waits: tuple[Wait, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLines:
+    """A turn with its calls; `turn` is None for calls that no turn asked for."""
+
+    turn: TurnLine | None
+    calls: tuple[CallLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobHead:
+    """What stands above the trace."""
+
+    id: UUID
+    shown_id: str
+    title: str
+    agent: str
+    plugin_version: str
+    state: JobState
+    ends_as: str
+    why: str
+    starter: str
+    started_by: str
+    started_by_id: int | None
+    input: object
+    output: str
+    calls: int
+    turns: int
+    tokens: int
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The page. `seq` is the newest event that it surely shows; `before` and `after` are activities to page to."""
+
+    head: JobHead
+    seq: int
+    now: datetime
+    turns: tuple[TurnLines, ...]
+    ticks: tuple[Tick, ...]
+    folds: tuple[Fold, ...]
+    folded: float
+    earlier: int
+    before: int | None
+    after: int | None
+
+
+def trace(tenant: UUID, job_id: UUID, *, start: int | None = None) -> Trace | None:
+    """The trace of a job, from activity `start` or the newest 200 calls; None when the tenant has no such job."""
+    with db.read(tenant) as now:
+        seq = JobCounter.objects.filter(job_id=job_id).values_list("events", flat=True).first()
+        job = Job.objects.select_related("started_by", "agent__plugin_version").filter(pk=job_id).first()
+        if job is None or seq is None:
+            return None
+        calls = _window(job_id, start)
+        first = calls[0].activity if calls else 1
+        turns = _turns(job_id, calls, newest=start is None)
+        attempts, holds = _by_call(calls)
+        stories = {call.pk: says_of(job, call, attempts[call.pk], holds[call.pk], now) for call in calls}
+        head = _head(job, tokens=_tokens(job_id))
+        last = calls[-1].activity if calls else 0
+        after = last + 1 if Call.objects.filter(job_id=job_id, activity__gt=last).exists() and calls else None
+    origin = turns[0].asked_at if turns and first > 1 else job.created_at
+    end = job.ended_at or now
+    drawing = _Drawing(
+        origin=origin,
+        now=end if job.ended_at else now,
+        axis=_axis(turns, attempts, calls, origin=origin, end=end),
+    )
+    return Trace(
+        head=head,
+        seq=seq,
+        now=now,
+        turns=_lines(turns, calls, attempts, holds, stories, drawing),
+        ticks=drawing.axis.ticks(),
+        folds=drawing.axis.folds,
+        folded=drawing.axis.folded,
+        earlier=first - 1,
+        before=max(1, first - WINDOW) if first > 1 else None,
+        after=after,
+    )
+
+
+def head(tenant: UUID, job_id: UUID) -> JobHead | None:
+    """The head alone; None when the tenant has no such job."""
+    with db.read(tenant):
+        job = Job.objects.select_related("started_by", "agent__plugin_version").filter(pk=job_id).first()
+        return _head(job, tokens=0) if job else None
+
+
+def job_input(tenant: UUID, job_id: UUID) -> object:
+    """What a job was started with, to start one like it; None when the tenant has no such job."""
+    with db.read(tenant):
+        return Job.objects.filter(pk=job_id).values_list("input", flat=True).first()
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """Places things on the axis."""
+
+    origin: datetime
+    now: datetime
+    axis: Axis
+
+    def piece(self, start: datetime, end: datetime | None) -> tuple[float, float]:
+        left = self.axis.x((start - self.origin).total_seconds())
+        right = self.axis.x(((end or self.now) - self.origin).total_seconds())
+        width = max(right - left, OPEN_PIECE)
+        return round(min(left, 100 - width), 2), round(width, 2)
+
+
+def _window(job_id: UUID, start: int | None) -> list[Call]:
+    calls = Call.objects.filter(job_id=job_id).defer("arguments").select_related("function")
+    if start is not None:
+        return list(calls.filter(activity__gte=start).order_by("activity")[:WINDOW])
+    return list(reversed(calls.order_by("-activity")[:WINDOW]))
+
+
+def _turns(job_id: UUID, calls: list[Call], *, newest: bool) -> list[Turn]:
+    numbers = Turn.objects.filter(pk__in={call.turn_id for call in calls if call.turn_id}).values_list(
+        "number", flat=True
+    )
+    turns = Turn.objects.filter(job_id=job_id).defer("wanted").order_by("number")
+    if not numbers:
+        return list(turns.order_by("-number")[:WINDOW])[::-1]
+    turns = turns.filter(number__gte=min(numbers))
+    return list((turns if newest else turns.filter(number__lte=max(numbers)))[: 2 * WINDOW])
+
+
+def _by_call(calls: list[Call]) -> tuple[Mapping[UUID, list[Attempt]], Mapping[UUID, list[Hold]]]:
+    attempts: dict[UUID, list[Attempt]] = defaultdict(list)
+    holds: dict[UUID, list[Hold]] = defaultdict(list)
+    shown = [call.pk for call in calls]
+    for attempt in Attempt.objects.filter(call_id__in=shown).order_by("number"):
+        attempts[attempt.call_id].append(attempt)
+    for hold in Hold.objects.filter(call_id__in=shown).select_related("answered_by").order_by("opened_at"):
+        holds[hold.call_id].append(hold)
+    return attempts, holds
+
+
+def _tokens(job_id: UUID) -> int:
+    usages = Turn.objects.filter(job_id=job_id).values_list("usage", flat=True)[:2000]
+    return sum(_tokens_of(usage) for usage in usages)
+
+
+def _tokens_of(usage: Mapping[str, object]) -> int:
+    return sum(value for name, value in usage.items() if name.endswith("tokens") and isinstance(value, int))
+
+
+def _axis(
+    turns: list[Turn],
+    attempts: Mapping[UUID, list[Attempt]],
+    calls: list[Call],
+    *,
+    origin: datetime,
+    end: datetime,
+) -> Axis:
+    spans: list[tuple[datetime, datetime | None]] = [(turn.asked_at, turn.ended_at) for turn in turns]
+    spans += [(one.started_at, one.ended_at) for call in calls for one in attempts[call.pk]]
+    busy = [((left - origin).total_seconds(), ((right or end) - origin).total_seconds()) for left, right in spans]
+    last = max((call.ended_at or end for call in calls), default=end)
+    stop = max(last, max((right or end for _, right in spans), default=end)) if spans else end
+    if any(call.state not in CALL_FINAL for call in calls):
+        stop = end
+    return lay_out(busy, start=0.0, end=(stop - origin).total_seconds())
+
+
+def _lines(
+    turns: list[Turn],
+    calls: list[Call],
+    attempts: Mapping[UUID, list[Attempt]],
+    holds: Mapping[UUID, list[Hold]],
+    stories: Mapping[UUID, Says],
+    drawing: _Drawing,
+) -> tuple[TurnLines, ...]:
+    of_turn: dict[UUID | None, list[CallLine]] = defaultdict(list)
+    for call in calls:
+        of_turn[call.turn_id].append(_call_line(call, attempts[call.pk], holds[call.pk], stories[call.pk], drawing))
+    shown = {turn.pk for turn in turns}
+    loose = [line for turn_id, lines in of_turn.items() if turn_id not in shown for line in lines]
+    grouped = [TurnLines(_turn_line(turn, drawing), tuple(of_turn[turn.pk])) for turn in turns]
+    return (*([TurnLines(None, tuple(loose))] if loose else []), *grouped)
+
+
+def _turn_line(turn: Turn, drawing: _Drawing) -> TurnLine:
+    x, width = drawing.piece(turn.asked_at, turn.ended_at)
+    return TurnLine(
+        number=turn.number,
+        state=TurnState(turn.state),
+        model=turn.model,
+        tokens=_tokens_of(turn.usage),
+        say=turn.say,
+        error=turn.error,
+        asked=turn.asked,
+        asked_at=turn.asked_at,
+        ended_at=turn.ended_at,
+        segments=(Segment("turn", turn.state, x, width, f"turn {turn.number}"),),
+    )
+
+
+def _call_line(call: Call, attempts: list[Attempt], holds: list[Hold], says: Says, drawing: _Drawing) -> CallLine:
+    return CallLine(
+        shown_id=ids.show(ids.CALL, call.pk),
+        name=name_of(call),
+        kind=call.kind,
+        state=CallState(call.state),
+        effect=call.effect,
+        says=says,
+        created_at=call.created_at,
+        ended_at=call.ended_at,
+        segments=tuple(
+            Segment(
+                "attempt", one.state, *drawing.piece(one.started_at, one.ended_at), f"attempt {one.number}: {one.state}"
+            )
+            for one in attempts
+        ),
+        waits=tuple(_waits(call, attempts, holds, drawing)),
+    )
+
+
+def _waits(call: Call, attempts: list[Attempt], holds: list[Hold], drawing: _Drawing) -> Iterable[Wait]:
+    """The stretches of a call's life in which no attempt was open."""
+    since = call.created_at
+    for attempt in [*attempts, None]:
+        until = attempt.started_at if attempt else call.ended_at
+        if attempt is None and until is None:
+            until = drawing.now
+        if until is not None and (until - since).total_seconds() > 0.05:
+            asked = any(hold.opened_at < until and (hold.closed_at or until) > since for hold in holds)
+            yield Wait(*drawing.piece(since, until), "waiting for a person" if asked else "waiting")
+        since = (attempt.ended_at if attempt else None) or drawing.now
+
+
+def name_of(call: Call) -> str:
+    """`tool.function`, or what the model called it when it named nothing."""
+    return f"{call.tool_slug}.{call.function_name}" if call.function_name else call.model_name
+
+
+def _head(job: Job, *, tokens: int) -> JobHead:
+    return JobHead(
+        id=job.pk,
+        shown_id=ids.show(ids.JOB, job.pk),
+        title=job.title,
+        agent=job.agent_name,
+        plugin_version=job.agent.plugin_version.version,
+        state=JobState(job.state),
+        ends_as=job.ends_as,
+        why=why_it_ended(job),
+        starter=job.starter,
+        started_by=job.started_by.get_username() if job.started_by else "",
+        started_by_id=job.started_by_id,
+        input=job.input,
+        output=job.output,
+        calls=job.next_activity - 1,
+        turns=job.turns_made,
+        tokens=tokens,
+        created_at=job.created_at,
+        started_at=job.started_at,
+        ended_at=job.ended_at,
+        over=job.state in JOB_FINAL,
+    )

@@ -1,0 +1,75 @@
+"""The pages that belong to no app: overview, find, and the frame around every page."""
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
+from django.views.decorators.http import require_GET
+
+from base import ids
+from base.htmx import page as answer
+from jobs.queries import overview as figures
+from tenants.views.place import seat_of
+
+PLACES = {
+    "job": "jobs",
+    "jobs": "jobs",
+    "new-job": "jobs",
+    "call": "jobs",
+    "approvals": "approvals",
+    "hold": "approvals",
+}
+PLACES |= {"catalog": "catalog", "tool": "catalog", "overview": "overview"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """What the frame shows. `waiting` stops at 1,001; `at` is the current entry of the rail."""
+
+    at: str
+    tenant_name: str
+    role: str
+    waiting: int
+    nodes: int
+
+
+@require_GET
+def overview(request: HttpRequest) -> HttpResponse:
+    """What needs a person, what runs, what failed, who works."""
+    seen = figures.overview(seat_of(request).tenant)
+    return answer(request, "studio/overview.html", {"seen": seen}, parts=["overview-page"])
+
+
+@require_GET
+def rail(request: HttpRequest) -> HttpResponse:
+    """The rail alone, for its count; `?at=` says where the page is."""
+    at = request.GET.get("at", "")
+    return answer(request, "parts/rail.html", {"shell": _shell(request, at if at in PLACES.values() else "")})
+
+
+@require_GET
+def find(request: HttpRequest) -> HttpResponse:
+    """Go to what an id names; anything else looks for jobs by their words."""
+    words = request.GET.get("q", "").strip()[:200]
+    for prefix, name in ((ids.JOB, "job"), (ids.CALL, "call"), (ids.HOLD, "hold")):
+        try:
+            ids.parse(prefix, words)
+        except ids.BadId:
+            continue
+        return HttpResponseRedirect(reverse(name, args=[words]))
+    return HttpResponseRedirect(f"{reverse('jobs')}?{urlencode({'q': words})}")
+
+
+def shell(request: HttpRequest) -> dict[str, object]:
+    """For every template: the frame, read only where a page uses it."""
+    match = request.resolver_match
+    at = PLACES.get(match.url_name or "", "") if match else ""
+    return {"shell": SimpleLazyObject(lambda: _shell(request, at))}
+
+
+def _shell(request: HttpRequest, at: str) -> Shell:
+    seat = seat_of(request)
+    waiting, nodes = figures.waiting_count(seat.tenant)
+    return Shell(at=at, tenant_name=seat.tenant_name, role=seat.role, waiting=waiting, nodes=nodes)
