@@ -11,17 +11,16 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from approvals.operations.decide import decide
+from approvals.operations.decide import MayNot, Person, decide
 from approvals.queries.card import Card, card
 from approvals.queries.queue import QueueFilter, queue
-from approvals.rules.deciding import why_not_decide
+from approvals.rules.deciding import Decider, Question, why_not_decide
 from base import ids
 from base.htmx import page as answer_page
-from jobs.operations.holds import Answer, BadAnswer, Closed
+from jobs.operations.holds import BadAnswer, Closed
 from jobs.rules.states import HoldKind
-from tenants.models import Role
 from tenants.queries.seats import Seat
-from tenants.views.place import seat_of
+from tenants.views.place import actor_of, seat_of
 
 KINDS: Final = (("approve", "May it run?"), ("retry", "Try again?"), ("unknown", "Did it happen?"))
 MOST_NOTE: Final = 4_000
@@ -80,18 +79,17 @@ def _answer(request: HttpRequest, shown: str, hold_id: UUID) -> HttpResponse:
         return _page(
             request, hold_id, error="What is asked has changed since this page was shown. Read it again.", status=409
         )
-    if why_not := _why_not(seat, seen, given[0]):
-        raise PermissionDenied(why_not)
     try:
         taken = decide(
             tenant=seat.tenant,
             hold_id=hold_id,
-            person=seat.person_id,
-            answer=Answer(given[0]),
+            person=Person(Decider(seat.person_id, seat.role), actor_of(request)),
+            answer=given[0],
             note=note,
-            channel="page",
             shown=seen.shown,
         )
+    except MayNot as error:
+        raise PermissionDenied(str(error)) from error
     except BadAnswer as error:
         return _page(request, hold_id, error=f"{error}. Nothing was changed.", status=422)
     if isinstance(taken, Closed):
@@ -146,13 +144,8 @@ def _page(request: HttpRequest, hold_id: UUID | None, *, error: str = "", status
 
 
 def _why_not(seat: Seat, seen: Card, answer: str) -> str | None:
-    return why_not_decide(
-        kind=seen.kind,
-        answer=answer,
-        is_open=seen.open,
-        operator=seat.may(Role.OPERATOR),
-        started_it=seen.started_by_id == seat.person_id,
-    )
+    question = Question(seen.kind, seen.started_by_id, seen.no_self_approval)
+    return why_not_decide(Decider(seat.person_id, seat.role), question, answer)
 
 
 def _wanted(request: HttpRequest) -> _Wanted:

@@ -52,6 +52,12 @@ def safe_text(value: object, limit: int = text.LONG) -> SafeString:
 
 
 @register.filter
+def safe_short(value: object, limit: int = 80) -> SafeString:
+    """Untrusted text for a list or a link: cut without a way to open it."""
+    return text.safe_short(value, limit)
+
+
+@register.filter
 def safe_block(value: object, limit: int = text.LONG) -> SafeString:
     """Untrusted text that keeps its lines."""
     return text.safe_block(value, limit)
@@ -98,7 +104,7 @@ def moment(at: datetime | None, now: datetime | None = None) -> SafeString:
     """A time of day with the full moment in its title; with a date when it is another day than `now`'s."""
     if at is None:
         return format_html("")
-    shown = at.strftime("%H:%M:%S") if now is None or at.date() == now.date() else at.strftime("%d %b %H:%M")
+    shown = at.strftime("%H:%M:%S") if now is None or at.date() == now.date() else at.strftime("%d %b %H:%M:%S")
     return format_html(
         '<time datetime="{}" title="{} UTC">{}</time>',
         at.isoformat(),
@@ -108,20 +114,20 @@ def moment(at: datetime | None, now: datetime | None = None) -> SafeString:
 
 
 @register.simple_tag
-def elapsed(since: datetime | None, now: datetime, until: datetime | None = None) -> SafeString:
+def elapsed(since: datetime | None, now: datetime, until: datetime | None = None, element: str = "span") -> SafeString:
     """The span from `since` to `until`; while there is no end it ticks in the browser, from the database's `now`."""
     if since is None:
         return format_html("")
     if until is not None:
         return format_html("<span>{}</span>", figures.duration(until - since))
     seconds = max(0.0, (now - since).total_seconds())
-    return format_html('<span data-elapsed="{}">{}</span>', f"{seconds:.1f}", figures.duration(seconds))
+    return format_html('<{0} data-elapsed="{1}">{2}</{0}>', element, f"{seconds:.1f}", figures.duration(seconds))
 
 
 @register.simple_tag
-def countdown(at: datetime | None, now: datetime) -> SafeString:
+def countdown(at: datetime | None, now: datetime, element: str = "span") -> SafeString:
     """The span from `now` until `at`; it ticks down in the browser."""
     if at is None:
         return format_html("")
     seconds = max(0.0, (at - now).total_seconds())
-    return format_html('<span data-countdown="{}">{}</span>', f"{seconds:.1f}", figures.duration(seconds))
+    return format_html('<{0} data-countdown="{1}">{2}</{0}>', element, f"{seconds:.1f}", figures.duration(seconds))

@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString
 LONG: Final = 2_000  # characters shown before "show all"
 PADDING: Final = 32  # spaces in a row, beyond which they are counted instead of shown
 BLANK_LINES: Final = 3
+EXACT: Final = 2**53
 STACKED: Final = 3  # combining marks on one letter; more of them paint over their neighbours
 
 # Letters, marks and symbols that Unicode calls visible and screens draw as nothing.
@@ -92,6 +93,13 @@ def safe_text(text: object, limit: int = LONG) -> SafeString:
     )
 
 
+def safe_short(text: object, limit: int = 80) -> SafeString:
+    """One inline box that is cut at `limit` without a way to open it: for lists, and inside links."""
+    raw = text if isinstance(text, str) else str(text)
+    cut = "…" if len(raw) > limit else ""
+    return format_html('<bdi class="said">{}{}</bdi>', _html(raw[:limit].replace("\n", " ")), cut)
+
+
 def safe_block(text: object, limit: int = LONG) -> SafeString:
     """The same as `safe_text`, as a block that keeps lines: for arguments, results and error texts."""
     raw = text if isinstance(text, str) else str(text)
@@ -107,8 +115,17 @@ def safe_block(text: object, limit: int = LONG) -> SafeString:
 
 
 def pretty(value: Any) -> str:
-    """`value` as indented JSON, keys in their own order, letters as they are. Show it with `safe_block`."""
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    """`value` as indented JSON, keys in order, numbers as they are sent, letters as they are. Show it with `safe_block`."""
+    return json.dumps(_whole(value), indent=2, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def _whole(value: Any) -> Any:
+    """Whole numbers without a point, as they are canonically written and sent (RFC 8785)."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
+        return int(value)
+    if isinstance(value, dict):
+        return {name: _whole(item) for name, item in value.items()}
+    return [_whole(item) for item in value] if isinstance(value, list) else value
 
 
 def _html(text: str) -> SafeString:

@@ -29,7 +29,7 @@ SIGNED_OUT: Final = 4401
 NO_LAYER: Final = 4503
 
 
-class LiveConsumer(AsyncJsonWebsocketConsumer):
+class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels has no types
     """One open page's socket."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -1,11 +1,11 @@
 """One question as a card: exactly what will run, why it waits, what each answer will do (RULES A3, U7)."""
 
-import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from approvals.rules.deciding import shown_digest
 from base import db, figures, ids
 from catalog.models import Tool
 from jobs.models import Attempt, Call, Hold
@@ -13,6 +13,7 @@ from jobs.queries.call_page import AttemptRow, Value, attempt_row, value_of
 from jobs.queries.story import answered
 from jobs.queries.trace import name_of
 from jobs.rules.states import CallState, HoldKind, HoldState
+from tenants.models import Tenant
 
 OLD_KEY: Final = timedelta(hours=24)
 STOP_RUNNING: Final = (CallState.RUNNING, CallState.CANCELLING)
@@ -72,6 +73,7 @@ class Card:
     alike: str
     options: tuple[AnswerOption, ...]
     shown: str
+    no_self_approval: bool
     now: datetime
 
 
@@ -125,7 +127,8 @@ def card(tenant: UUID, hold_id: UUID, *, whole: bool = False) -> Card | None:
             attempts=tuple(attempt_row(one) for one in attempts),
             alike=_alike(call),
             options=_options(hold, running),
-            shown=hashlib.sha256(f"{hold.pk}|{hold.kind}|{hold.binding}|{call.args_digest}".encode()).hexdigest(),
+            shown=shown_digest(hold=hold.pk, kind=hold.kind, binding=hold.binding, arguments=call.args_digest),
+            no_self_approval=bool(Tenant.objects.get(pk=tenant).settings.get("no_self_approval", False)),
             now=now,
         )
 

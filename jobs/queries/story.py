@@ -27,11 +27,17 @@ ANSWERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """`text` may hold untrusted words: show it as such. `until` counts down, `since` counts up; both may be None."""
+    """`text`, then a clock, then `after`. Its words may be untrusted. `until` counts down, `since` up, if given."""
 
     text: str
     until: datetime | None = None
     since: datetime | None = None
+    after: str = ""
+
+    @property
+    def letters(self) -> int:
+        """About how long it is."""
+        return len(self.text) + len(self.after) + (12 if self.until or self.since else 0)
 
 
 def says_of(job: Job, call: Call, attempts: list[Attempt], holds: list[Hold], now: datetime) -> Says:
@@ -58,14 +64,16 @@ def says_of(job: Job, call: Call, attempts: list[Attempt], holds: list[Hold], no
             )
         case CallState.RETRYING:
             why = sentence(last.reason) if last else ""
-            return Says(f"{why} Attempt {len(attempts) + 1} of {MAX_ATTEMPTS} in".strip(), until=call.due_at)
+            coming = f"Attempt {len(attempts) + 1} of {MAX_ATTEMPTS}"
+            if call.due_at is None or call.due_at <= now:
+                return Says(f"{why} {coming} is due. {why_not_moving(job, call, now)}".strip())
+            return Says(f"{why} {coming} in".strip(), until=call.due_at)
         case CallState.UNKNOWN:
             return Says(f"{sentence(call.reason)} Asked: did it happen?")
         case CallState.CANCELLING:
-            return Says(
-                f"Being stopped. {'' if call.read_only else CANNOT_INTERRUPT}".strip(),
-                since=last.stop_requested_at if last else None,
-            )
+            after = "" if call.read_only else f". {CANNOT_INTERRUPT}"
+            asked_at = last.stop_requested_at if last else None
+            return Says("Being stopped for" if asked_at else "Being stopped", since=asked_at, after=after)
         case CallState.CANCELED:
             return Says(_with_effect(call, last, sentence(call.reason)))
         case CallState.SUCCEEDED | CallState.HAPPENED:

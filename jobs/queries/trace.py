@@ -1,7 +1,7 @@
 """The trace of a job as a page: its head, and its turns and calls as lines on one axis of time."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -9,33 +9,13 @@ from uuid import UUID
 
 from base import db, ids
 from jobs.models import Attempt, Call, Hold, Job, JobCounter, Turn
+from jobs.queries.drawing import Drawing, Drawn
 from jobs.queries.lists import why_it_ended
 from jobs.queries.story import Says, says_of
-from jobs.rules.axis import Axis, Fold, Tick, lay_out
-from jobs.rules.states import CALL_FINAL, JOB_FINAL, CallState, JobState, TurnState
+from jobs.rules.axis import Fold, Tick
+from jobs.rules.states import JOB_FINAL, CallState, JobState, TurnState
 
 WINDOW: Final = 200  # calls on one page
-OPEN_PIECE: Final = 0.6  # least width of a segment, of 100
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A turn or an attempt on the axis, from `x`, `width` wide, both of 100. `of` and `state` give its colour."""
-
-    of: str
-    state: str
-    x: float
-    width: float
-    says: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Time in which a call stood still."""
-
-    x: float
-    width: float
-    says: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +31,7 @@ class TurnLine:
     asked: int
     asked_at: datetime
     ended_at: datetime | None
-    segments: tuple[Segment, ...]
+    drawn: Drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +46,7 @@ class CallLine:
     says: Says
     created_at: datetime
     ended_at: datetime | None
-    segments: tuple[Segment, ...]
-    waits: tuple[Wait, ...]
+    drawn: Drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +115,7 @@ def trace(tenant: UUID, job_id: UUID, *, start: int | None = None) -> Trace | No
         last = calls[-1].activity if calls else 0
         after = last + 1 if Call.objects.filter(job_id=job_id, activity__gt=last).exists() and calls else None
     origin = turns[0].asked_at if turns and first > 1 else job.created_at
-    end = job.ended_at or now
-    drawing = _Drawing(
-        origin=origin,
-        now=end if job.ended_at else now,
-        axis=_axis(turns, attempts, calls, origin=origin, end=end),
-    )
+    drawing = Drawing(turns, calls, attempts, origin=origin, end=job.ended_at or now)
     return Trace(
         head=head,
         seq=seq,
@@ -167,21 +141,6 @@ def job_input(tenant: UUID, job_id: UUID) -> object:
     """What a job was started with, to start one like it; None when the tenant has no such job."""
     with db.read(tenant):
         return Job.objects.filter(pk=job_id).values_list("input", flat=True).first()
-
-
-@dataclass(frozen=True, slots=True)
-class _Drawing:
-    """Places things on the axis."""
-
-    origin: datetime
-    now: datetime
-    axis: Axis
-
-    def piece(self, start: datetime, end: datetime | None) -> tuple[float, float]:
-        left = self.axis.x((start - self.origin).total_seconds())
-        right = self.axis.x(((end or self.now) - self.origin).total_seconds())
-        width = max(right - left, OPEN_PIECE)
-        return round(min(left, 100 - width), 2), round(width, 2)
 
 
 def _window(job_id: UUID, start: int | None) -> list[Call]:
@@ -222,31 +181,13 @@ def _tokens_of(usage: Mapping[str, object]) -> int:
     return sum(value for name, value in usage.items() if name.endswith("tokens") and isinstance(value, int))
 
 
-def _axis(
-    turns: list[Turn],
-    attempts: Mapping[UUID, list[Attempt]],
-    calls: list[Call],
-    *,
-    origin: datetime,
-    end: datetime,
-) -> Axis:
-    spans: list[tuple[datetime, datetime | None]] = [(turn.asked_at, turn.ended_at) for turn in turns]
-    spans += [(one.started_at, one.ended_at) for call in calls for one in attempts[call.pk]]
-    busy = [((left - origin).total_seconds(), ((right or end) - origin).total_seconds()) for left, right in spans]
-    last = max((call.ended_at or end for call in calls), default=end)
-    stop = max(last, max((right or end for _, right in spans), default=end)) if spans else end
-    if any(call.state not in CALL_FINAL for call in calls):
-        stop = end
-    return lay_out(busy, start=0.0, end=(stop - origin).total_seconds())
-
-
 def _lines(
     turns: list[Turn],
     calls: list[Call],
     attempts: Mapping[UUID, list[Attempt]],
     holds: Mapping[UUID, list[Hold]],
     stories: Mapping[UUID, Says],
-    drawing: _Drawing,
+    drawing: Drawing,
 ) -> tuple[TurnLines, ...]:
     of_turn: dict[UUID | None, list[CallLine]] = defaultdict(list)
     for call in calls:
@@ -257,8 +198,7 @@ def _lines(
     return (*([TurnLines(None, tuple(loose))] if loose else []), *grouped)
 
 
-def _turn_line(turn: Turn, drawing: _Drawing) -> TurnLine:
-    x, width = drawing.piece(turn.asked_at, turn.ended_at)
+def _turn_line(turn: Turn, drawing: Drawing) -> TurnLine:
     return TurnLine(
         number=turn.number,
         state=TurnState(turn.state),
@@ -269,11 +209,11 @@ def _turn_line(turn: Turn, drawing: _Drawing) -> TurnLine:
         asked=turn.asked,
         asked_at=turn.asked_at,
         ended_at=turn.ended_at,
-        segments=(Segment("turn", turn.state, x, width, f"turn {turn.number}"),),
+        drawn=drawing.turn(turn),
     )
 
 
-def _call_line(call: Call, attempts: list[Attempt], holds: list[Hold], says: Says, drawing: _Drawing) -> CallLine:
+def _call_line(call: Call, attempts: list[Attempt], holds: list[Hold], says: Says, drawing: Drawing) -> CallLine:
     return CallLine(
         shown_id=ids.show(ids.CALL, call.pk),
         name=name_of(call),
@@ -283,27 +223,8 @@ def _call_line(call: Call, attempts: list[Attempt], holds: list[Hold], says: Say
         says=says,
         created_at=call.created_at,
         ended_at=call.ended_at,
-        segments=tuple(
-            Segment(
-                "attempt", one.state, *drawing.piece(one.started_at, one.ended_at), f"attempt {one.number}: {one.state}"
-            )
-            for one in attempts
-        ),
-        waits=tuple(_waits(call, attempts, holds, drawing)),
+        drawn=drawing.call(call, attempts, holds, says),
     )
-
-
-def _waits(call: Call, attempts: list[Attempt], holds: list[Hold], drawing: _Drawing) -> Iterable[Wait]:
-    """The stretches of a call's life in which no attempt was open."""
-    since = call.created_at
-    for attempt in [*attempts, None]:
-        until = attempt.started_at if attempt else call.ended_at
-        if attempt is None and until is None:
-            until = drawing.now
-        if until is not None and (until - since).total_seconds() > 0.05:
-            asked = any(hold.opened_at < until and (hold.closed_at or until) > since for hold in holds)
-            yield Wait(*drawing.piece(since, until), "waiting for a person" if asked else "waiting")
-        since = (attempt.ended_at if attempt else None) or drawing.now
 
 
 def name_of(call: Call) -> str:

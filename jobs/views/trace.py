@@ -18,7 +18,7 @@ from jobs.queries.trace import JobHead
 from jobs.rules.permits import why_not_stop
 from tenants.models import Role
 from tenants.queries.seats import Seat
-from tenants.views.place import seat_of
+from tenants.views.place import actor_of, seat_of
 
 
 @require_GET
@@ -70,7 +70,7 @@ def stop_job(request: HttpRequest, shown: str) -> HttpResponse:
         messages.info(request, why_not)
     else:
         try:
-            cancel_job(tenant=seat.tenant, job_id=job_id, person=seat.person_id)
+            cancel_job(tenant=seat.tenant, job_id=job_id, by=actor_of(request))
         except AlreadyOver as error:
             messages.info(request, f"It was not stopped: {error}.")
     return HttpResponseRedirect(reverse("job", args=[shown]))

@@ -7,8 +7,10 @@ from django.http import HttpRequest
 
 from tenants.models import Role, User
 from tenants.queries.seats import Seat, seat
+from tenants.rules.who import Actor
 
 CHOSEN = "tenant"
+HOW = "how"  # the session's key for the way the person signed in
 
 
 def seat_of(request: HttpRequest) -> Seat:
@@ -32,3 +34,10 @@ def seat_with(request: HttpRequest, role: Role) -> Seat:
     if not found.may(role):
         raise PermissionDenied(f"This needs the role {role}.")
     return found
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """The person for the audit log: who, how they signed in, and from where."""
+    found = seat_of(request)
+    how = f"{request.session.get(HOW, 'password')}, {request.META.get('REMOTE_ADDR', 'unknown address')}"
+    return Actor(name=found.username, how=how, user_id=found.person_id)

@@ -11,6 +11,7 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_POST
 
 from tenants.operations import sign_in
+from tenants.views.place import HOW
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
@@ -32,6 +33,7 @@ def sign_in_page(request: HttpRequest) -> HttpResponse:
         person = authenticate(request, username=typed, password=request.POST.get("password", ""))
         if person is not None:
             login(request, person)
+            request.session[HOW] = "password"
             return HttpResponseRedirect(go_to)
         error = "No active person has this name and password."
     context = {"typed": typed, "error": error, "next": go_to}
@@ -52,6 +54,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
     if person is None:
         return _refused(request, "This link was used already, or is older than 10 minutes.")
     login(request, person, backend=BACKEND)
+    request.session[HOW] = "link"
     return HttpResponseRedirect(reverse("overview"))
 
 
