@@ -24,7 +24,7 @@ def page(
     parts: Collection[str] = (),
     status: int = 200,
 ) -> TemplateResponse:
-    """The page, or the one partial of it that htmx asks for. `parts` are names of partials and ids of their elements."""
+    """The page, or the one partial of it that htmx asks for. `parts` name partials and the elements they fill."""
     part = wanted_part(request, parts)
     response = TemplateResponse(request, f"{template}#{part}" if part else template, dict(context), status=status)
     patch_vary_headers(response, ["HX-Request", "HX-Target"])

@@ -23,8 +23,12 @@ STACKED: Final = 3  # combining marks on one letter; more of them paint over the
 
 # Letters, marks and symbols that Unicode calls visible and screens draw as nothing.
 BLANK_LETTERS: Final = frozenset(
-    [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x1D159, 0xFFFC]
-    + [*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]
+    {
+        *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x1D159, 0xFFFC),
+        *range(0x180B, 0x1810),
+        *range(0xFE00, 0xFE10),
+        *range(0xE0100, 0xE01F0),
+    }
 )
 HIDDEN_KINDS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _INTERESTING: Final = re.compile(r"[^\n\x20-\x7e]| {33,}|(?:\n[ \t]*){5,}|xn--", re.IGNORECASE)
@@ -115,7 +119,7 @@ def safe_block(text: object, limit: int = LONG) -> SafeString:
 
 
 def pretty(value: Any) -> str:
-    """`value` as indented JSON, keys in order, numbers as they are sent, letters as they are. Show it with `safe_block`."""
+    """`value` as indented JSON, keys in order, numbers as they are sent. Show it with `safe_block`."""
     return json.dumps(_whole(value), indent=2, ensure_ascii=False, sort_keys=True, default=str)
 
 

@@ -45,9 +45,11 @@ def turn(*, tenant: UUID, job_id: UUID) -> None:
     _send(RUN_TURN, "turns", tenant, job_id)
 
 
-def job_changed(*, tenant: UUID, job_id: UUID, seq: int) -> None:
-    """A job's journal grew to `seq`: whoever looks at it may read again."""
+def job_changed(*, tenant: UUID, job_id: UUID, seq: int, asked: bool) -> None:
+    """A job's journal grew to `seq`: whoever looks at it may read again. `asked`: a question was opened or closed."""
     nudge.job(tenant, job_id, seq)
+    if asked:
+        nudge.approvals(tenant)
 
 
 def _send(task: str, queue: str, tenant: UUID, row: UUID) -> None:

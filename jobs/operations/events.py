@@ -67,4 +67,5 @@ def _write(job_id: UUID, journal: _Journal) -> None:
         for i, e in enumerate(entries)
     )
     seq = first + len(entries) - 1
-    db.after_commit(lambda: wake.job_changed(tenant=tenant, job_id=job_id, seq=seq))
+    asked = any(entry.kind.startswith("hold.") for entry in entries)
+    db.after_commit(lambda: wake.job_changed(tenant=tenant, job_id=job_id, seq=seq, asked=asked))

@@ -132,4 +132,4 @@ def test_long_text_is_cut_and_says_how_long_it_is() -> None:
 
 
 def test_json_is_indented_and_its_letters_stay_letters() -> None:
-    assert pretty({"name": "Ünal", "n": 1}) == '{\n  "name": "Ünal",\n  "n": 1\n}'
+    assert pretty({"name": "Ünal", "n": 1.0}) == '{\n  "n": 1,\n  "name": "Ünal"\n}'
