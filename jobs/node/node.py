@@ -34,7 +34,7 @@ from jobs.rules.reasons import Reason, sentence
 log = logging.getLogger(__name__)
 
 OVERTIME: Final = 10.0  # seconds past an attempt's full timeout after which its caller no longer waits for the loop
-STARTUP_OVERTIME: Final = 15.0  # seconds a server that did not start in time has to be cleared away
+STARTUP_OVERTIME: Final = 20.0  # seconds of back-off waited out, and to clear away a server that did not start
 LAST_ANSWERS: Final = 1.0  # seconds that cancelled attempts have to answer when the node stops
 CLOSING: Final = 10.0  # seconds for all servers to be ended
 
@@ -68,7 +68,7 @@ class Node:
         ready.wait()
 
     def open(self, spec: ServerSpec) -> Opened | NotOpened:
-        """Wait for a live session, at most `spec.startup` and 15 s. Callers of one key share one start."""
+        """Wait for a live session, at most `spec.startup` and 20 s. Callers of one key share one start."""
         if self._stopping:
             return NotOpened(Reason.NODE_STOPPING, sentence(Reason.NODE_STOPPING), 0, 0.0)
         future = self._submit(self._running_pool().open(spec))

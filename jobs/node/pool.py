@@ -20,6 +20,7 @@ from jobs.rules.reasons import Reason, sentence
 
 Key = tuple[UUID, UUID, str, str]
 STEADY: Final = 30.0  # seconds up after which a server's earlier failures no longer count
+WAITED_OUT: Final = 5.0  # seconds of back-off that an opening waits; a server that does start is never refused for less
 LOG_LINES: Final = 200
 
 
@@ -63,22 +64,23 @@ class Pool:
         self._closing = False
 
     async def open(self, spec: ServerSpec) -> Opened | NotOpened:
-        """Wait until the server is up or its start has failed; at once when it is up or left alone for a while."""
-        if self._closing:
-            return NotOpened(Reason.NODE_STOPPING, sentence(Reason.NODE_STOPPING), 0, 0.0)
-        place = await self._settled_place(spec)
-        if place.state is ServerState.DOWN:
+        """Wait until the server is up or a start of it has failed. Waits out a short back-off, not a long one."""
+        while not self._closing:
+            place = await self._settled_place(spec)
             wait = place.not_before - boot_time()
-            if wait > 0:
-                return NotOpened(Reason.SERVER_NOT_UP, place.reason, place.failures, wait)
-            self._start(place, spec)
-        await place.settled.wait()
-        if place.session is None:
-            return NotOpened(
-                Reason.SERVER_NOT_UP, place.reason, place.failures, max(0.0, place.not_before - boot_time())
-            )
-        self._supersede_others(place)
-        return Opened(place.session.listing)
+            if place.state is ServerState.DOWN and wait > WAITED_OUT:
+                return _not_up(place)
+            if place.state is ServerState.DOWN and wait > 0:
+                await asyncio.sleep(wait)
+                continue
+            if place.state is ServerState.DOWN:
+                self._start(place, spec)
+            await place.settled.wait()
+            if place.session is None:
+                return _not_up(place)
+            self._supersede_others(place)
+            return Opened(place.session.listing)
+        return NotOpened(Reason.NODE_STOPPING, sentence(Reason.NODE_STOPPING), 0, 0.0)
 
     async def _settled_place(self, spec: ServerSpec) -> Place:
         """This key's place, once a server that is on its way out there has left."""
@@ -160,7 +162,7 @@ class Pool:
             if died:
                 place.deaths = 1 if boot_time() - started > STEADY else place.deaths + 1
             # a first death is no reason to wait: the next call gets a new server at once
-            self._down(place, why, before_start(place.deaths - 1) if died else 0.0)
+            self._down(place, why, min(WAITED_OUT, before_start(place.deaths - 1)) if died else 0.0)
             if place.superseded and self._places.get(place.spec.key) is place:
                 del self._places[place.spec.key]
 
@@ -179,6 +181,10 @@ class Pool:
                 other.retire_when_idle()
                 if other.state is ServerState.DOWN:
                     self._places.pop(other.spec.key, None)
+
+
+def _not_up(place: Place) -> NotOpened:
+    return NotOpened(Reason.SERVER_NOT_UP, place.reason, place.failures, max(0.0, place.not_before - boot_time()))
 
 
 def _status(place: Place) -> ServerStatus:

@@ -18,8 +18,8 @@ class Opened:
 class NotOpened:
     """No session. `reason` is a code of `jobs.rules.reasons`, `detail` one sentence for a person.
 
-    `failures` counts the starts in a row that failed; `retry_in` is the back-off in seconds before the next start,
-    during which `open` answers with this at once.
+    `failures` counts the starts in a row that failed; `retry_in` is the back-off in seconds before the next start.
+    While more than 5 s of it are left, `open` answers with this at once and starts nothing.
     """
 
     reason: str

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from jobs.node import CannotMeasure, Node, NotOpened, Opened
+from jobs.rules.backoff import before_start
 from jobs.rules.orders import End
 from jobs.rules.reasons import Reason
 from tests.node.driving import Driven, driven, spec_of, until
@@ -44,24 +45,27 @@ def test_a_banner_before_the_protocol_does_no_harm(tmp_path: Path, env: dict[str
 
 def test_a_server_that_will_not_start_says_why_and_is_left_alone_for_longer_each_time(tmp_path: Path) -> None:
     with driven("misbehaved", tmp_path, opened=False, env={"DIES_AT_START": "1"}) as drive:
-        first = drive.node.open(drive.spec)
-        assert isinstance(first, NotOpened)
-        assert (first.reason, first.failures) == (Reason.SERVER_NOT_UP, 1)
-        assert first.detail == "The server's process ended with code 5."
-        at_once = drive.node.open(drive.spec)
-        assert isinstance(at_once, NotOpened)
-        assert (at_once.failures, 0 < at_once.retry_in <= 1) == (1, True)
+        answers = [drive.node.open(drive.spec) for _ in range(2)]
+        assert [(answer.reason, answer.failures) for answer in answers] == [(Reason.SERVER_NOT_UP, n) for n in (1, 2)]
+        assert [round(answer.retry_in) for answer in answers] == [1, 2]
+        assert answers[0].detail == "The server's process ended with code 5."
         (status,) = drive.node.servers()
-        assert (status.state, status.starts, status.failures) == ("down", 1, 1)
+        assert (status.state, status.starts, status.failures) == ("down", 2, 2)
         assert "stderr: cannot find my configuration" in status.log
-        second = until(lambda: _failed_again(drive, 2), "a second start")
-        assert 1 < second.retry_in <= 2
 
 
-def _failed_again(drive: Driven, failures: int) -> NotOpened | None:
-    answer = drive.node.open(drive.spec)
-    assert isinstance(answer, NotOpened)
-    return answer if answer.failures == failures else None
+def test_a_server_that_dies_again_and_again_is_started_for_each_who_wants_it(misbehaved: Driven) -> None:
+    for _life in range(3):
+        misbehaved.open()
+        assert misbehaved.call("effect_then_dies").end is End.BROKEN
+    misbehaved.open()
+    (status,) = misbehaved.node.servers()
+    assert (status.starts, status.failures) == (4, 0)
+
+
+@pytest.mark.parametrize(("failures", "wait"), [(0, 0), (1, 1), (2, 2), (3, 4), (6, 30), (10**6, 30)])
+def test_the_back_off_doubles_and_ends_at_half_a_minute(failures: int, wait: float) -> None:
+    assert before_start(failures) == wait
 
 
 def test_a_program_that_is_not_there_is_named_with_the_path_searched(tmp_path: Path) -> None:
