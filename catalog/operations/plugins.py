@@ -61,7 +61,7 @@ def register(*, tenant: UUID, folder: Path, home: Path, actor: Actor) -> Registe
 
 
 def _refuse_what_cannot_run(spec: PluginSpec) -> None:
-    """The studio runs programs that a tenant's calls share; anything else is refused rather than run as one of those."""
+    """The studio runs programs that a tenant's calls share; anything else is refused, not run as one of those."""
     fix = "give it a program in `mcp` and leave `url` and `sandbox` out"
     problems = [
         Problem(MANIFEST, 0, tool.id, f"{'a remote' if tool.url else 'a sandboxed'} tool cannot be run yet", fix)

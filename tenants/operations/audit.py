@@ -20,7 +20,7 @@ class _Noted:
 
 
 def record(actor: Actor, verb: str, object: str, *, before: Any = None, after: Any = None, note: str = "") -> None:
-    """Note what somebody did; it is numbered and written at the end of the open write, where the head is the last lock."""
+    """Note what somebody did; it is written at the end of the open write, since the audit head is the last lock."""
     db.kept("audit", list[_Noted]).append(_Noted(actor, verb, object, before, after, note))
     db.before_commit(db.Last.AUDIT, _flush)
 
