@@ -1,0 +1,195 @@
+"""`oz0 jobs`: start a job and watch it, as the person this studio belongs to."""
+
+import json
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+import click
+
+if TYPE_CHECKING:
+    from jobs.queries.journal import Entry
+
+POLL: Final = 0.3  # seconds between looks while nothing happens
+EXIT: Final = {"COMPLETED": 0, "FAILED": 1, "CANCELED": 3}  # 2 is a wrong call of the command
+
+
+@click.group()
+def jobs() -> None:
+    """Start jobs and watch them."""
+
+
+@jobs.command()
+@click.argument("agent")
+@click.option("--input", "given", multiple=True, metavar="NAME=VALUE | JSON", help="Input of the job; may be repeated.")
+@click.option("--title", default="", help="What to call it; the agent's name when left out.")
+@click.option("--watch", "then_watch", is_flag=True, help="Show the trace until the job has ended.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, an object a line.")
+def start(agent: str, given: tuple[str, ...], title: str, then_watch: bool, as_json: bool) -> None:
+    """Start a job of AGENT. With --watch the exit code is 0 completed, 1 failed, 3 canceled."""
+    _ready()
+    from base import ids
+    from jobs.models import Starter
+    from jobs.operations.intake import CannotStart, start_job
+
+    tenant, person = _me()
+    try:
+        job = start_job(
+            tenant=tenant, agent=agent, given=_input(given), starter=Starter.PERSON, person=person, title=title
+        )
+    except CannotStart as error:
+        raise click.ClickException(str(error)) from error
+    shown = ids.show(ids.JOB, job)
+    click.echo(json.dumps({"job": shown}) if as_json else f"started {shown}")
+    if then_watch:
+        raise SystemExit(_watch(tenant, job, as_json=as_json))
+
+
+@jobs.command()
+@click.argument("job")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, an event a line.")
+def watch(job: str, as_json: bool) -> None:
+    """Show the trace of JOB until it has ended. The exit code is 0 completed, 1 failed, 3 canceled."""
+    _ready()
+    from base import ids
+
+    tenant, _ = _me()
+    try:
+        job_id = ids.parse(ids.JOB, job)
+    except ids.BadId as error:
+        raise click.BadParameter(str(error)) from error
+    raise SystemExit(_watch(tenant, job_id, as_json=as_json))
+
+
+def _ready() -> None:
+    """Set Django up on the services of this state folder, or say in a sentence why that cannot be."""
+    import importlib
+
+    import django
+    from django.core.exceptions import ImproperlyConfigured
+    from django.db import OperationalError, connection
+
+    try:
+        django.setup()
+        importlib.import_module("studio.celery")  # so that starting a job wakes a node
+        connection.ensure_connection()
+    except (ImproperlyConfigured, OperationalError) as error:
+        raise click.ClickException(f"{' '.join(str(error).split())} Is `oz0 up` running here?") from error
+
+
+def _me() -> tuple[UUID, int]:
+    """The first workspace and its first admin: whoever can read this state folder's passwords acts as its owner."""
+    from base import db, ids
+    from tenants.models import Membership, Role
+    from tenants.operations.sign_in import first_tenant
+
+    tenant = first_tenant(ids.new())
+    with db.read(tenant):
+        admin = Membership.objects.filter(role=Role.ADMIN).order_by("id").values_list("user_id", flat=True).first()
+    if admin is None:
+        raise click.ClickException("this workspace has no admin: open a sign-in link first (`oz0 sign-in-link`)")
+    return tenant, admin
+
+
+def _input(given: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for text in given:
+        found |= _whole(text) if text.lstrip().startswith("{") else _pair(text)
+    return found
+
+
+def _whole(text: str) -> dict[str, Any]:
+    from base import canonical
+
+    try:
+        value = canonical.parse(text)
+    except (canonical.NotCanonical, ValueError) as error:
+        raise click.BadParameter(f"--input is not a JSON object: {error}") from error
+    if not isinstance(value, dict):
+        raise click.BadParameter("--input is JSON, but not an object: write NAME=VALUE or {…}")
+    return value
+
+
+def _pair(text: str) -> dict[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"--input {text!r} is neither NAME=VALUE nor a JSON object")
+    try:
+        return {name: json.loads(value)}
+    except ValueError:
+        return {name: value}  # plain words need no quotes
+
+
+def _watch(tenant: UUID, job_id: UUID, *, as_json: bool) -> int:
+    """Print the job's journal until it has ended; returns the exit code. Ctrl-C leaves the job running."""
+    from base import db
+    from jobs.models import Job
+    from jobs.queries import journal
+    from jobs.rules.states import JOB_FINAL
+
+    seq, names = 0, dict[UUID, str]()
+    while True:
+        with db.read(tenant):
+            row = Job.objects.filter(pk=job_id).values_list("state", "output", "detail").first()
+            entries = journal.after(job_id, seq)
+        if row is None:
+            raise click.ClickException("there is no such job")
+        for entry in entries:
+            seq = entry.seq
+            line = _as_json(entry) if as_json else _as_line(entry, names)
+            if line:
+                click.echo(line)
+        if row[0] in JOB_FINAL and not entries:
+            _last_words(*row, as_json=as_json)
+            return EXIT[row[0]]
+        if not entries:
+            time.sleep(POLL)
+
+
+def _last_words(state: str, output: str, detail: str, *, as_json: bool) -> None:
+    from base.text import visible
+
+    if as_json:
+        click.echo(json.dumps({"state": state, "output": output, "detail": detail}, ensure_ascii=False))
+    elif output or detail:
+        click.echo(visible(output or detail, 4_000))
+
+
+def _as_json(entry: "Entry") -> str:
+    from base import ids
+
+    call = ids.show(ids.CALL, entry.call) if entry.call else None
+    whole = {"seq": entry.seq, "at": entry.at.isoformat(), "kind": entry.kind, "call": call, **entry.data}
+    return json.dumps(whole, ensure_ascii=False)
+
+
+def _as_line(entry: "Entry", names: dict[UUID, str]) -> str:
+    """One event in words; nothing for what only a program wants to know."""
+    from base.text import visible
+    from jobs.rules import why
+
+    data = entry.data
+    if entry.kind == "call.submitted" and entry.call:
+        names[entry.call] = f"{data['activity']:>3} {visible(str(data['function']), 80)}"
+    what = _words(entry.kind, data, names.get(entry.call, "") if entry.call else "")
+    reason = why.sentence(str(data["reason"])) if what and data.get("reason") else ""
+    return f"{entry.at:%H:%M:%S}  {what}{'  ' + reason if reason else ''}" if what else ""
+
+
+def _words(kind: str, data: Mapping[str, Any], call: str) -> str:
+    match kind:
+        case "job.started":
+            return f"job of {data['agent']} {data['to']}"
+        case "job.moved":
+            return f"job {data['to']}"
+        case "turn.asked":
+            return f"turn {data['turn']} asked"
+        case "turn.moved":
+            return f"turn {data['turn']} {data['to']}"
+        case "call.submitted" | "call.moved":
+            return f"{call} {data['to']}"
+        case "hold.opened":
+            return f"{call} waits for a person ({data['hold_kind']})"
+        case _:
+            return ""
