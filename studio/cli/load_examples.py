@@ -1,0 +1,105 @@
+"""`oz0 load-examples`: the example plugins in the first workspace, and their jobs running for real."""
+
+import importlib.util
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import click
+
+PLUGINS: Final = ("bookshop", "billing", "repo")
+AGENTS: Final = ("git-clerk", "billing-clerk", "shopkeeper", "auditor", "refund-clerk", "git-reader", "bookkeeper")
+PATIENCE: Final = 60.0  # seconds for a node to read what the examples' servers list
+POLL: Final = 0.2
+
+
+@click.command("load-examples")
+@click.option("--jobs/--no-jobs", default=True, show_default=True, help="Start their jobs in a workspace without any.")
+def load_examples(jobs: bool) -> None:
+    """Register the example plugins and start a job of each kind. Doing it again changes nothing."""
+    import django
+    from django.core.exceptions import ImproperlyConfigured
+    from django.db import OperationalError
+
+    try:
+        django.setup()
+        _load(jobs)
+    except (ImproperlyConfigured, OperationalError) as error:
+        raise click.ClickException(str(error).strip()) from error
+
+
+def _load(jobs: bool) -> None:
+    from django.conf import settings
+    from tenants.operations.sign_in import first_tenant
+
+    from base import ids
+    from catalog.operations.plugins import register
+    from tenants.rules.who import SYSTEM
+
+    tenant = first_tenant(ids.new())
+    home: Path = settings.OZ0_HOME
+    examples: Path = settings.ROOT / "examples"
+    for name in PLUGINS:
+        if name == "repo" and not _git_can_be_shown(examples, home):
+            continue
+        found = register(tenant=tenant, folder=examples / name, home=home, actor=SYSTEM)
+        click.echo(f"{'registered' if found.fresh else 'kept'} plugin {found.name} {found.digest[:12]}")
+    if jobs:
+        _start_jobs(tenant)
+
+
+def _git_can_be_shown(examples: Path, home: Path) -> bool:
+    """Make the demo's repository. False, saying why, where there is no git or no git server."""
+    if importlib.util.find_spec("mcp_server_git") is None:
+        click.echo("left out plugin repo: install mcp-server-git beside the studio to see it", err=True)
+        return False
+    try:
+        script = [sys.executable, str(examples / "repo" / "make_demo_repo.py"), str(home / "demo" / "repo")]
+        subprocess.run(script, check=True, capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.strip().splitlines()
+        click.echo(f"left out plugin repo: its repository cannot be made: {said[-1] if said else error}", err=True)
+        return False
+    return True
+
+
+def _start_jobs(tenant: UUID) -> None:
+    """Start a job of each agent that is there, as the workspace's first person; nothing when there are jobs already."""
+    from base import db, ids
+    from catalog.models import Agent, Stage
+    from jobs.models import Job, Starter
+    from jobs.operations.intake import start_job
+    from tenants.models import Membership, Role
+
+    with db.read(tenant):
+        if Job.objects.exists():
+            return
+        person = Membership.objects.filter(role=Role.ADMIN).order_by("id").values_list("user_id", flat=True).first()
+        there = set(Agent.objects.filter(plugin_version__stage=Stage.CURRENT).values_list("name", flat=True))
+    waited_for = _unlisted(tenant)
+    if waited_for:
+        click.echo(f"no job was started: no node has listed {', '.join(waited_for)}; is `oz0 up` running?", err=True)
+        return
+    for agent in AGENTS:
+        if agent in there:
+            job = start_job(tenant=tenant, agent=agent, given={}, starter=Starter.PERSON, person=person)
+            click.echo(f"started a job of {agent}: {ids.show(ids.JOB, job)}")
+
+
+def _unlisted(tenant: UUID) -> list[str]:
+    """The current tools without a listing, once a node had its time to read them."""
+    from base import db
+    from catalog.models import Listing, Stage, Tool
+
+    ends = time.monotonic() + PATIENCE
+    while True:
+        with db.read(tenant):
+            listed = Listing.objects.filter(current=True).values("tool")
+            missing = Tool.objects.filter(plugin_version__stage=Stage.CURRENT).exclude(pk__in=listed)
+            slugs = list(missing.order_by("slug").values_list("slug", flat=True))
+        if not slugs or time.monotonic() > ends:
+            return slugs
+        time.sleep(POLL)
