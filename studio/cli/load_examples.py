@@ -1,5 +1,6 @@
 """`oz0 load-examples`: the example plugins in the first workspace, and their jobs running for real."""
 
+import importlib
 import importlib.util
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from uuid import UUID
 import click
 
 PLUGINS: Final = ("bookshop", "billing", "repo")
-AGENTS: Final = ("git-clerk", "billing-clerk", "shopkeeper", "auditor", "refund-clerk", "git-reader", "bookkeeper")
+AGENTS: Final = ("git-clerk", "billing-clerk", "shopkeeper", "auditor", "refund-clerk", "git-reader")
 PATIENCE: Final = 60.0  # seconds for a node to read what the examples' servers list
 POLL: Final = 0.2
 
@@ -39,6 +40,7 @@ def _load(jobs: bool) -> None:
     from catalog.operations.plugins import register
     from tenants.rules.who import SYSTEM
 
+    importlib.import_module("studio.celery")  # so that starting a job wakes a node
     tenant = first_tenant(ids.new())
     home: Path = settings.OZ0_HOME
     examples: Path = settings.ROOT / "examples"

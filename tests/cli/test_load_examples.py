@@ -1,0 +1,83 @@
+"""`oz0 load-examples`, in this process, on the test's own database."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from django.conf import settings
+from tenants.operations.sign_in import first_tenant
+
+from base import db, ids
+from base.canonical import digest_of_any
+from catalog.models import Plugin, Tool
+from catalog.operations import listings
+from catalog.rules.servers import MeasuredListing
+from jobs.models import Job, Starter
+from studio.cli import load_examples
+from tenants.models import Membership
+from tests.builders import FUNCTIONS
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder of the test's own, and no patience with nodes that are not there."""
+    monkeypatch.setattr(settings, "OZ0_HOME", tmp_path)
+    monkeypatch.setattr(load_examples, "PATIENCE", 20.0)
+    return tmp_path
+
+
+def load(*words: str) -> Result:
+    done = CliRunner().invoke(load_examples.load_examples, words, catch_exceptions=False)
+    assert done.exit_code == 0
+    return done
+
+
+def list_every_tool() -> None:
+    """As a node would."""
+    tenant = first_tenant(ids.new())
+    with db.read(tenant):
+        tools = list(Tool.objects.values_list("pk", flat=True))
+    measured = MeasuredListing(digest_of_any([f.digest for f in FUNCTIONS]), "2026-07-28", "s", "1", FUNCTIONS)
+    for tool in tools:
+        listings.store(tenant=tenant, tool_id=tool, measured=measured)
+
+
+def test_the_three_examples_are_registered_once_with_the_demos_repository(home: Path) -> None:
+    first = load("--no-jobs")
+    again = load("--no-jobs")
+    assert [line.split()[:3] for line in first.output.splitlines()] == [
+        ["registered", "plugin", name] for name in ("bookshop", "billing", "repo")
+    ]
+    assert all(line.startswith("kept") for line in again.output.splitlines())
+    assert (home / "demo" / "repo" / ".git").is_dir()
+    with db.read(first_tenant(ids.new())):
+        assert Plugin.objects.count() == 3
+        assert not Job.objects.exists()
+
+
+def test_a_job_of_each_kind_is_started_once_as_the_first_person(home: Path) -> None:
+    load("--no-jobs")
+    list_every_tool()
+    load()
+    load()
+    with db.read(first_tenant(ids.new())):
+        jobs = list(Job.objects.order_by("id").values_list("agent_name", "starter", "started_by"))
+        person = Membership.objects.get().user_id
+    assert jobs == [(agent, Starter.PERSON, person) for agent in load_examples.AGENTS]
+
+
+def test_without_a_node_no_job_is_started_and_it_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_examples, "_git_can_be_shown", lambda *_: True)
+    monkeypatch.setattr(load_examples, "PATIENCE", 0.0)
+    assert "no node has listed billing, bookshop, repo" in load().output
+    with db.read(first_tenant(ids.new())):
+        assert not Job.objects.exists()
+
+
+def test_without_the_git_server_the_other_examples_are_there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_examples.importlib.util, "find_spec", lambda name: None)
+    assert "left out plugin repo: install mcp-server-git" in load("--no-jobs").output
+    with db.read(first_tenant(ids.new())):
+        assert list(Plugin.objects.order_by("name").values_list("name", flat=True)) == ["billing", "bookshop"]
