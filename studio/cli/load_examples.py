@@ -34,10 +34,10 @@ def load_examples(jobs: bool) -> None:
 
 def _load(jobs: bool) -> None:
     from django.conf import settings
-    from tenants.operations.sign_in import first_tenant
 
     from base import ids
     from catalog.operations.plugins import register
+    from tenants.operations.sign_in import first_tenant
     from tenants.rules.who import SYSTEM
 
     importlib.import_module("studio.celery")  # so that starting a job wakes a node

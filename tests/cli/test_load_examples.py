@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from django.conf import settings
-from tenants.operations.sign_in import first_tenant
 
 from base import db, ids
 from base.canonical import digest_of_any
@@ -15,6 +14,7 @@ from catalog.rules.servers import MeasuredListing
 from jobs.models import Job, Starter
 from studio.cli import load_examples
 from tenants.models import Membership
+from tenants.operations.sign_in import first_tenant
 from tests.builders import FUNCTIONS
 
 pytestmark = pytest.mark.usefixtures("database")
