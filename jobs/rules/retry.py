@@ -1,4 +1,4 @@
-"""What follows an attempt's outcome, as a value: retry, ask a person, or finish (RULES B2, B3, U1–U5, U10, L2)."""
+"""What follows an attempt's outcome, as a value: retry, ask a person, or finish (RULES B2, B3, U1–U6, U10, L2, L7)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,10 @@ from jobs.rules.why import Why
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a call when an attempt of it has ended. `attempts` counts the one that ended."""
+    """What is known of a call when an attempt of it has ended. `attempts` counts the one that ended.
+
+    `run_again` says that a person had it made once more: that further attempt is followed by none by itself (RULES U6).
+    """
 
     state: CallState
     read_only: bool
@@ -22,6 +25,7 @@ class Facts:
     attempts: int
     effect: Effect
     stop_reason: str = ""
+    run_again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ _POINTLESS = frozenset({Reason.LISTING_CHANGED, Reason.FUNCTION_GONE, Reason.ARG
 def next_step(facts: Facts, outcome: Outcome, *, now: datetime, jitter: float) -> Step:
     """Decide what follows `outcome`. `jitter` is a die in [0, 1) thrown at the edge."""
     effect = effects.after(facts.effect, outcome, read_only=facts.read_only, honours_key=facts.honours_key)
+    if facts.state is CallState.CANCELLING and facts.stop_reason == Why.KILL_SWITCH:
+        return Finish(CallState.CANCELED, effect, Why.KILL_SWITCH)  # however its attempt ends (RULES L7)
     if outcome.end is End.ANSWERED:
         failed = outcome.result is not None and outcome.result.is_error
         return Finish(CallState.ERRORED if failed else CallState.SUCCEEDED, effect, outcome.reason)
@@ -63,16 +69,21 @@ def next_step(facts: Facts, outcome: Outcome, *, now: datetime, jitter: float) -
         return Finish(CallState.CANCELED, effect, facts.stop_reason or Why.CANCELLED)
     if outcome.end is End.BUSY:
         return _busy(facts, outcome, effect, now=now, jitter=jitter)
-    if facts.retry_safe and facts.attempts < MAX_ATTEMPTS and outcome.reason not in _POINTLESS:
+    if _has_another(facts) and outcome.reason not in _POINTLESS:
         return RetryAt(backoff(now, failures=facts.attempts, jitter=jitter), effect)
     if effect is Effect.MAYBE:
         return AskPerson(effect)
     return Finish(CallState.FAILED, effect, outcome.reason)
 
 
+def _has_another(facts: Facts) -> bool:
+    """Whether the call may be made once more by itself: busy and failed attempts are of one allowance (RULES U2)."""
+    return facts.retry_safe and not facts.run_again and facts.attempts < MAX_ATTEMPTS
+
+
 def _busy(facts: Facts, outcome: Outcome, effect: Effect, *, now: datetime, jitter: float) -> Step:
     wait = outcome.retry_after
-    if facts.retry_safe and facts.attempts < MAX_ATTEMPTS and (wait is None or wait <= MAX_BUSY_WAIT):
+    if _has_another(facts) and (wait is None or wait <= MAX_BUSY_WAIT):
         if wait is None:
             return RetryAt(backoff(now, failures=facts.attempts, jitter=jitter), effect)
         return RetryAt(after_wait(now, wait=wait, jitter=jitter), effect)

@@ -15,7 +15,7 @@ def for_model(
     """The text for a final (or unknown) call. `answer` is the tool's own text, `note` what a person wrote."""
     if state in (CallState.SUCCEEDED, CallState.ERRORED) and reason not in (Why.BAD_ARGUMENTS, Why.NO_SUCH_FUNCTION):
         return answer
-    acted = "" if read_only else (MAY_HAVE_ACTED if effect is Effect.MAYBE else NOTHING_MADE)
+    acted = "" if read_only else (NOTHING_MADE if effect is Effect.NONE else MAY_HAVE_ACTED)
     match state:
         case CallState.ERRORED:
             return f"This call was not made: {detail}"
@@ -33,12 +33,16 @@ def for_model(
         case CallState.REFUSED if reason == Why.DENIED:
             return f"A person denied this call. Their reason: {note}{acted}"
         case CallState.REFUSED if reason == Why.EXPIRED:
-            return f"This call waited for a person, and nobody answered in time. Nobody decided against it.{acted}"
+            return f"This call had to be approved, and nobody answered in time. Nobody decided against it.{acted}"
         case CallState.REFUSED if reason == Why.KILL_SWITCH:
             return f"A kill switch is on for this tool, function or agent; the call was not started.{acted}"
         case CallState.REFUSED:
-            return f"The tool policy refuses this call{f' ({detail})' if detail else ''}; no person was asked.{acted}"
+            return f"The tool policy refuses this call{f' ({detail})' if detail else ''}; nobody was asked.{acted}"
         case CallState.FAILED if effect is Effect.MAYBE:
             return "Nobody knows whether this call happened, and nobody is asked about it. Do not repeat it."
+        case CallState.FAILED if reason == Why.POLICY_REFUSES:
+            return (
+                f"The tool policy refuses to make this call again{f' ({detail})' if detail else ''}; nobody was asked."
+            )
         case _:
             return f"This call failed: {detail or 'no reason is known'}{acted}"
