@@ -6,18 +6,17 @@ from datetime import datetime, timedelta
 from typing import Any, Final, assert_never
 from uuid import UUID
 
-from jsonschema.exceptions import SchemaError
-from jsonschema.validators import validator_for
-
 from base import canonical, db, ids
 from catalog.models import Function
 from catalog.queries import functions, switches
 from catalog.rules.agents import AgentSpec, from_json
+from catalog.rules.answers import storable
 from catalog.rules.policy import Allow, Ask, Refuse
 from jobs import wake
 from jobs.models import Call, Job, JobCounter, Starter, Turn
 from jobs.operations import bodies, events, holds, moves, verdicts
 from jobs.queries import locks
+from jobs.rules.arguments import misfit, unkeepable
 from jobs.rules.keys import activity_key
 from jobs.rules.states import CallState, HoldKind, JobState
 from jobs.rules.turns import Wanted
@@ -87,6 +86,8 @@ def _input(spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:
         canonical.check(dict(given))
     except canonical.NotCanonical as error:
         raise CannotStart(f"the input cannot be kept exactly: {error}") from error
+    if trouble := unkeepable(given):
+        raise CannotStart(f"the input cannot be kept exactly: {trouble}")
     return {**spec.input, **given}
 
 
@@ -117,8 +118,8 @@ def _take(
         activity=activity,
         run_number=job.run_number,
         function=function,
-        model_name=want.model_name[:200],
-        model_call_id=want.model_call_id[:128],
+        model_name=storable(want.model_name)[:200],
+        model_call_id=storable(want.model_call_id)[:128],
         arguments=kept,
         arguments_body_id=body,
         args_digest=ready.digest,
@@ -175,12 +176,14 @@ def _begin(call: Call, state: CallState, *, reason: Why, now: datetime, detail: 
 def _ready(want: Wanted, available: Mapping[str, Function]) -> _Readied:
     function = available.get(want.model_name)
     try:
-        value = canonical.parse(want.arguments) if isinstance(want.arguments, str) else want.arguments
+        value = _canonical(want.arguments)
         digest = canonical.digest(value)
     except canonical.NotCanonical as error:
         return _Readied(
             function, {}, "", Why.BAD_ARGUMENTS, f"its arguments cannot be sent exactly as written: {error}"
         )
+    if trouble := unkeepable(value):
+        return _Readied(function, {}, digest, Why.BAD_ARGUMENTS, f"its arguments cannot be kept as written: {trouble}")
     if function is None:
         known = ", ".join(sorted(available)[:20]) or "none"
         return _Readied(
@@ -188,16 +191,11 @@ def _ready(want: Wanted, available: Mapping[str, Function]) -> _Readied:
         )
     if not isinstance(value, dict):
         return _Readied(function, value, digest, Why.BAD_ARGUMENTS, "its arguments must be an object")
-    trouble = _misfit(value, function.input_schema)
+    trouble = misfit(value, function.input_schema)
     return _Readied(function, value, digest, Why.BAD_ARGUMENTS if trouble else None, trouble)
 
 
-def _misfit(value: Any, schema: Mapping[str, Any]) -> str:
-    """Where arguments break the function's schema, or nothing. An unusable schema is the server's to answer for."""
-    try:
-        validator = validator_for(schema)
-        validator.check_schema(dict(schema))
-    except SchemaError:
-        return ""
-    error = next(iter(validator(schema).iter_errors(value)), None)
-    return f"{error.json_path}: {error.message[:500]}" if error else ""
+def _canonical(arguments: Any) -> Any:
+    """The canonical value of arguments, JSON text or not: what is validated, shown, digested and sent (MACHINES 6)."""
+    value = canonical.parse(arguments) if isinstance(arguments, str) else arguments
+    return canonical.parse(canonical.canonical(value))

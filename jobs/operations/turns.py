@@ -7,12 +7,13 @@ from uuid import UUID
 from base import db
 from catalog.queries import switches
 from catalog.rules.agents import from_json
+from catalog.rules.answers import storable
 from jobs.models import Job, Node, Turn
 from jobs.operations import cancel, events, intake, moves
 from jobs.queries import history, locks
 from jobs.rules.limits import TURN_LIMIT
 from jobs.rules.states import JobState, NodeState, TurnState
-from jobs.rules.turns import TurnAnswer, TurnFailed, TurnOrder, TurnOutcome
+from jobs.rules.turns import TurnAnswer, TurnFailed, TurnOrder, TurnOutcome, Wanted
 from jobs.rules.why import Why
 
 
@@ -78,42 +79,44 @@ def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome) -> 
             return False
         match outcome:
             case TurnFailed():
-                moves.turn(turn, TurnState.FAILED, now=now, error=outcome.error)
+                error = storable(outcome.error)
+                moves.turn(turn, TurnState.FAILED, now=now, error=error)
                 reason = Why.AGENT_ERROR if outcome.agents_fault else Why.MODEL_ERROR
-                _end(job, reason=reason, detail=outcome.error)
+                _end(job, reason=reason, detail=error)
             case TurnAnswer():
                 wanted = [{"function": w.model_name, "id": w.model_call_id} for w in outcome.wanted]
+                say = storable(outcome.say)
                 moves.turn(
                     turn,
                     TurnState.ANSWERED,
                     now=now,
-                    say=outcome.say,
-                    wanted=wanted,
-                    model=outcome.model,
+                    say=say,
+                    wanted=storable(wanted),
+                    model=storable(outcome.model)[:200],
                     usage=dict(outcome.usage),
                 )
-                _go_on(job, turn, outcome)
+                _go_on(job, turn, say=say, wanted=list(outcome.wanted))
             case never:
                 assert_never(never)
         events.judge_later(job.pk)
     return True
 
 
-def _go_on(job: Job, turn: Turn, answer: TurnAnswer) -> None:
+def _go_on(job: Job, turn: Turn, *, say: str, wanted: list[Wanted]) -> None:
     now = db.must_write()
     job.turns_made = turn.number
     job.save(update_fields=["turns_made"])
     if job.state == JobState.CANCELLING:
         return
-    if not answer.wanted:
-        moves.job(job, JobState.COMPLETED, reason=Why.DONE, now=now, output=answer.say)
+    if not wanted:
+        moves.job(job, JobState.COMPLETED, reason=Why.DONE, now=now, output=say)
         return
     most = from_json(job.agent.definition).limits.calls
-    if job.next_activity - 1 + len(answer.wanted) > most:
+    if job.next_activity - 1 + len(wanted) > most:
         limit = f"its agent may make {most} calls (limits.calls)"
         cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit", detail=limit, now=now)
         return
-    intake.submit(job=job, turn=turn, wanted=list(answer.wanted), now=now)
+    intake.submit(job=job, turn=turn, wanted=wanted, now=now)
 
 
 def _end(job: Job, *, reason: Why, detail: str) -> None:
