@@ -26,7 +26,7 @@ class AlreadyOver(ValueError):
 
 
 def cancel_job(*, tenant: UUID, job_id: UUID, by: Actor) -> JobState:
-    """Cancel a job: it shows `cancelling` until every call has really stopped (RULES L2). Returns its state now.
+    """Cancel a job: it shows `cancelling` until every call has really stopped (RULES L2). Returns its state after.
 
     Raises `AlreadyOver`, or `Job.DoesNotExist`.
     """
@@ -39,7 +39,8 @@ def cancel_job(*, tenant: UUID, job_id: UUID, by: Actor) -> JobState:
         before = job.state
         end(job, ends_as=JobState.CANCELED, reason=Why.CANCELLED, person=by.user_id, now=now)
         audit.record(by, "job.cancel", ids.show(ids.JOB, job_id), before={"state": before}, after={"state": job.state})
-    return JobState(job.state)
+    with db.read(tenant):
+        return JobState(Job.objects.values_list("state", flat=True).get(pk=job_id))
 
 
 def end(
@@ -54,9 +55,10 @@ def end(
 ) -> None:
     """Begin to end a job. The caller holds it alone; no call of it starts once this has committed.
 
-    A second request changes nothing, but a person's cancel of a job that is being failed is noted.
+    A second request does not change how the job ends, but the first person who asks for its end is noted.
     """
     if job.state == JobState.CANCELLING:
+        _note_who(job, person)
         return
     moves.job(
         job,
@@ -76,6 +78,13 @@ def end(
     ):
         moves.hold(hold, HoldState.WITHDRAWN, now=now)
     events.judge_later(job.pk)
+
+
+def _note_who(job: Job, person: int | None) -> None:
+    if person is not None and job.cancel_requested_by_id is None:
+        job.cancel_requested_by_id = person
+        job.save(update_fields=["cancel_requested_by"])
+        events.record(job.pk, "job.cancel_asked", by=person)
 
 
 def stop_running(calls: QuerySet[Call], *, why: Why, now: datetime) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 from uuid import UUID
 
 from base import db
@@ -74,12 +74,25 @@ def open_approval(call: Call, kind: HoldKind, ruling: verdicts.Ruling, *, now: d
     _open(hold)
 
 
-def open_unknown(call: Call, *, evidence: str, now: datetime) -> None:
-    """Ask whether a write happened. Such a question never expires (RULES U6)."""
-    _open(
-        Hold(
-            tenant_id=call.tenant_id, job_id=call.job_id, call=call, kind=HoldKind.UNKNOWN, why=evidence, opened_at=now
+def nobody_knows(call: Call, job: Job, *, reason: str, evidence: str, now: datetime, **fields: Any) -> None:
+    """The call is *unknown*: ask a person, or fail it and its job, as its agent says (RULES U4, U5).
+
+    The question never expires (RULES U6). The job must be held alone, and no other hold of the call be open.
+    """
+    moves.call(call, CallState.UNKNOWN, reason=reason, now=now, detail=evidence, **fields)
+    if job.on_unknown == "ask":
+        _open(
+            Hold(tenant_id=call.tenant_id, job_id=job.pk, call=call, kind=HoldKind.UNKNOWN, why=evidence, opened_at=now)
         )
+        return
+    moves.call(call, CallState.FAILED, reason=reason, now=now)
+    cancel.end(
+        job,
+        ends_as=JobState.FAILED,
+        reason=Why.UNKNOWN_OUTCOME,
+        failure_kind="unknown_outcome",
+        detail=f"{call.model_name}: {evidence}",
+        now=now,
     )
 
 
@@ -109,47 +122,50 @@ def answer(*, hold_id: UUID, answer: Answer, person: int, note: str = "") -> Tak
         raise BadAnswer("denying takes a reason, which the agent reads")
     approves = hold.binding if answer is Answer.APPROVE else ""
     if answer is Answer.AGAIN:
-        approves = _again(call, job, now=now)
-    elif answer is Answer.APPROVE:
-        _queue(call, reason=Why.APPROVED, now=now)
-    elif answer is Answer.DENY:
-        _end_unapproved(call, reason=Why.DENIED, now=now, detail=note)
-    elif answer is Answer.HAPPENED:
-        moves.call(call, CallState.HAPPENED, reason=Why.HAPPENED, now=now, result_text=note, effect=Effect.MADE)
-    elif answer is Answer.STOP:
-        pass
-    else:
-        assert_never(answer)
+        approves = _may_run_again(call, job)
     moves.hold(hold, HoldState.ANSWERED, now=now, answer=answer, answered_by_id=person, note=note, approves=approves)
-    if call.state == CallState.UNKNOWN and answer is Answer.DENY:
-        open_unknown(call, evidence="An attempt of it may have acted before it was denied.", now=now)
-    if answer is Answer.STOP:
-        cancel.end(job, ends_as=JobState.CANCELED, reason=Why.STOPPED_BY_PERSON, person=person, now=now)
+    match answer:
+        case Answer.APPROVE:
+            _queue(call, reason=Why.APPROVED, now=now)
+        case Answer.DENY:
+            acted = "An attempt of it may have acted before it was denied."
+            _end_unapproved(call, job, reason=Why.DENIED, now=now, detail=note, evidence=acted)
+        case Answer.HAPPENED:
+            moves.call(call, CallState.HAPPENED, reason=Why.HAPPENED, now=now, result_text=note, effect=Effect.MADE)
+        case Answer.AGAIN:
+            _queue(call, reason=Why.RUN_AGAIN, now=now)
+        case Answer.STOP:
+            cancel.end(job, ends_as=JobState.CANCELED, reason=Why.STOPPED_BY_PERSON, person=person, now=now)
+            call.refresh_from_db()
+        case never:
+            assert_never(never)
     events.judge_later(job.pk)
     return Taken(CallState(call.state))
 
 
-def _again(call: Call, job: Job, *, now: datetime) -> str:
-    """Run an unknown call once more under its first key, if policy still lets it; the answer counts as its approval."""
+def _may_run_again(call: Call, job: Job) -> str:
+    """What the answer "run it again" approves, for it counts as the approval when policy asks (RULES U6).
+
+    Raises `BadAnswer` when a switch or the policy forbids the call by now.
+    """
     ruling = verdicts.rule_on(call, job, open_world=call.function.open_world if call.function else True)
     if isinstance(ruling, verdicts.Switched):
         raise BadAnswer(f"a kill switch is on ({ruling.detail}); turn it off first, or answer otherwise")
     if isinstance(ruling.verdict, Refuse):
         raise BadAnswer(f"the policy refuses this call now ({ruling.why}); change it first, or answer otherwise")
-    _queue(call, reason=Why.RUN_AGAIN, now=now)
     return ruling.binding if isinstance(ruling.verdict, Ask) else ""
 
 
 def _queue(call: Call, *, reason: Why, now: datetime) -> None:
-    moves.call(call, CallState.QUEUED, reason=reason, now=now, due_at=now)
+    moves.call(call, CallState.QUEUED, reason=reason, now=now, due_at=now, openings_failed=0)
     tenant, call_id = call.tenant_id, call.pk
     db.after_commit(lambda: wake.call(tenant=tenant, call_id=call_id))
 
 
-def _end_unapproved(call: Call, *, reason: Why, now: datetime, detail: str = "") -> None:
+def _end_unapproved(call: Call, job: Job, *, reason: Why, now: datetime, evidence: str, detail: str = "") -> None:
     """End a held call that was not approved; one that may have acted before becomes a question (RULES U10)."""
     if call.effect == Effect.MAYBE:
-        moves.call(call, CallState.UNKNOWN, reason=reason, now=now, detail=detail)
+        nobody_knows(call, job, reason=reason, evidence=evidence, now=now)
     else:
         moves.call(call, CallState.REFUSED, reason=reason, now=now, detail=detail)
 
@@ -172,8 +188,7 @@ def expire(*, tenant: UUID, hold_id: UUID) -> bool:
         if hold.expires_at is None or hold.expires_at > now or job.state in JOB_FINAL:
             return False
         moves.hold(hold, HoldState.EXPIRED, now=now)
-        _end_unapproved(call, reason=Why.EXPIRED, now=now)
-        if call.state == CallState.UNKNOWN:
-            open_unknown(call, evidence="It may have acted before its approval expired.", now=now)
+        acted = "An attempt of it may have acted before its approval expired."
+        _end_unapproved(call, job, reason=Why.EXPIRED, now=now, evidence=acted)
         events.judge_later(job.pk)
         return True

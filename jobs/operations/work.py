@@ -18,8 +18,8 @@ from catalog.rules.manifest import command
 from catalog.rules.policy import Allow, Ask
 from catalog.rules.servers import ServerSpec
 from jobs import wake
-from jobs.models import Attempt, Call, Job, Node
-from jobs.operations import bodies, cancel, events, holds, moves, verdicts
+from jobs.models import END_STATES, Attempt, Call, Job, Node
+from jobs.operations import bodies, events, holds, moves, verdicts
 from jobs.queries import locks
 from jobs.rules import reasons
 from jobs.rules.limits import MAX_OPENINGS, backoff, own_limit
@@ -95,7 +95,7 @@ def _claim(call_id: UUID, node_id: UUID, attempt_id: UUID, now: datetime, *, alo
             return _open_attempt(call, job, node_id, attempt_id, ruling, now)
     if not alone:
         return _AGAIN_ALONE
-    _stop_before_start(call, ruling, now)
+    _stop_before_start(call, job, ruling, now)
     events.judge_later(job.pk)
     return None
 
@@ -124,6 +124,7 @@ def _open_attempt(
         reason="",
         now=now,
         attempts_made=attempt.number,
+        openings_failed=0,
         rule_id=rule.id,
         rule_digest=rule.digest,
         policy_number=ruling.policy,
@@ -146,7 +147,7 @@ def _open_attempt(
     )
 
 
-def _stop_before_start(call: Call, ruling: verdicts.Ruling | verdicts.Switched, now: datetime) -> None:
+def _stop_before_start(call: Call, job: Job, ruling: verdicts.Ruling | verdicts.Switched, now: datetime) -> None:
     """A due call that may not run now: held, refused, stopped or, when it may have acted before, a question."""
     again = call.attempts_made > 0
     if isinstance(ruling, verdicts.Switched):
@@ -159,8 +160,8 @@ def _stop_before_start(call: Call, ruling: verdicts.Ruling | verdicts.Switched, 
         moves.call(call, CallState.HELD, reason=reason, now=now, **judged)
         holds.open_approval(call, HoldKind.RETRY if again else HoldKind.APPROVE, ruling, now=now)
     elif call.effect == Effect.MAYBE:
-        moves.call(call, CallState.UNKNOWN, reason=Why.POLICY_REFUSES, now=now, detail=ruling.why, **judged)
-        holds.open_unknown(call, evidence="It may have acted before the policy refused its next attempt.", now=now)
+        acted = f"It may have acted before the policy refused its next attempt ({ruling.why})."
+        holds.nobody_knows(call, job, reason=Why.POLICY_REFUSES, evidence=acted, now=now, **judged)
     elif call.state == CallState.RETRYING:
         moves.call(call, CallState.FAILED, reason=Why.POLICY_REFUSES, now=now, detail=ruling.why, **judged)
     else:
@@ -183,14 +184,14 @@ def opening_failed(*, tenant: UUID, call_id: UUID, why: str, jitter: float) -> N
             call.save(update_fields=["openings_failed", "detail", "due_at"])
             events.record(job.pk, "call.waits", call=call.pk, why="server_starting", failed=failed)
             return
-        _not_made(call, why, now)
+        _not_made(call, job, why, now)
         events.judge_later(job.pk)
 
 
-def _not_made(call: Call, why: str, now: datetime) -> None:
+def _not_made(call: Call, job: Job, why: str, now: datetime) -> None:
     if call.effect == Effect.MAYBE:
-        moves.call(call, CallState.UNKNOWN, reason=Why.WOULD_NOT_START, now=now, detail=why[:500])
-        holds.open_unknown(call, evidence="It may have acted before, and its server does not start any more.", now=now)
+        acted = f"It may have acted before, and its server does not start any more: {why[:500]}"
+        holds.nobody_knows(call, job, reason=Why.WOULD_NOT_START, evidence=acted, now=now)
     else:
         moves.call(call, CallState.FAILED, reason=Why.WOULD_NOT_START, now=now, detail=why[:500])
 
@@ -207,7 +208,10 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
         job, call, attempt = locks.job(found[0]), locks.call(found[1]), locks.attempt(attempt_id)
         assert job is not None and call is not None and attempt is not None  # noqa: S101 - rows are never deleted
         if not moves.close_attempt(attempt, outcome, now=now):
-            _keep_as_evidence(attempt, outcome.result, now)
+            if (
+                attempt.state != END_STATES[outcome.end]
+            ):  # else this very outcome is settled twice: its commit was unseen
+                _keep_as_evidence(attempt, outcome.result, now)
             return False
         match next_step(_facts(call), outcome, now=now, jitter=jitter):
             case RetryAt(at, effect):
@@ -215,7 +219,8 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
                 if at <= now:
                     db.after_commit(lambda: wake.call(tenant=tenant, call_id=call.pk))
             case AskPerson(effect):
-                _unknown(call, job, outcome, effect, now)
+                evidence = reasons.sentence(outcome.reason)
+                holds.nobody_knows(call, job, reason=outcome.reason, evidence=evidence, now=now, effect=effect)
             case Finish(state, effect, reason):
                 text, body = _result(outcome.result)
                 detail = outcome.wire.detail or reasons.sentence(outcome.reason)
@@ -244,25 +249,8 @@ def _facts(call: Call) -> Facts:
         attempts=call.attempts_made,
         effect=Effect(call.effect),
         stop_reason=call.reason if call.state == CallState.CANCELLING else "",
+        run_again=call.holds.filter(answer=holds.Answer.AGAIN).exists(),
     )
-
-
-def _unknown(call: Call, job: Job, outcome: Outcome, effect: Effect, now: datetime) -> None:
-    """Nobody knows whether it wrote: ask a person, or end the job, as its agent says (RULES U4, U5)."""
-    evidence = reasons.sentence(outcome.reason)
-    moves.call(call, CallState.UNKNOWN, reason=outcome.reason, now=now, effect=effect, detail=evidence)
-    if job.on_unknown == "ask":
-        holds.open_unknown(call, evidence=evidence, now=now)
-    else:
-        moves.call(call, CallState.FAILED, reason=outcome.reason, now=now)
-        cancel.end(
-            job,
-            ends_as=JobState.FAILED,
-            reason=Why.UNKNOWN_OUTCOME,
-            failure_kind="unknown_outcome",
-            detail=f"{call.model_name}: {evidence}",
-            now=now,
-        )
 
 
 def _result(result: Result | None) -> tuple[str, UUID | None]:
