@@ -1,7 +1,7 @@
 """A node's own row: born, heard from, draining, gone (MACHINES 1, 3, 4). Nodes belong to no tenant."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +9,7 @@ from django.db import connection, transaction
 
 from jobs.models import Attempt, Node
 from jobs.operations import moves
+from jobs.rules.limits import LEASE
 from jobs.rules.orders import Progress
 from jobs.rules.states import AttemptState, NodeState
 
@@ -58,16 +59,30 @@ def leave(*, node_id: UUID) -> None:
 
 
 def lose(*, node_id: UUID) -> bool:
-    """Declare a node lost. Its open attempts are closed by the sweep once their full limit has passed (RULES L5)."""
-    return _move(node_id, NodeState.LOST)
+    """Declare a node lost that has been silent for a lease; False when it was heard from after all.
+
+    Its open attempts are closed by the sweep once their full limit has passed (RULES L5).
+    """
+    with transaction.atomic(durable=True):
+        row = _living(node_id)
+        now = _now()
+        if row is None or row.heartbeat_at >= now - timedelta(seconds=LEASE):
+            return False
+        return moves.node(row, NodeState.LOST, now=now)
 
 
 def _move(node_id: UUID, to: NodeState) -> bool:
     with transaction.atomic(durable=True):
-        row = Node.objects.select_for_update().filter(pk=node_id).first()
-        if row is None or row.state in (NodeState.GONE, NodeState.LOST, to):
+        row = _living(node_id)
+        if row is None or row.state == to:
             return False
         return moves.node(row, to, now=_now())
+
+
+def _living(node_id: UUID) -> Node | None:
+    """The node, held alone, if it is neither gone nor lost."""
+    living = Node.objects.select_for_update(no_key=True).exclude(state__in=[NodeState.GONE, NodeState.LOST])
+    return living.filter(pk=node_id).first()
 
 
 def stop_requests(*, tenant_attempts: list[tuple[UUID, UUID]]) -> list[StopRequest]:

@@ -3,13 +3,14 @@
 Every node's pulse sweeps; an advisory lock keeps it to one at a time, and each step is safe to be made twice.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 from django.db.models import Exists, OuterRef, Q
 
 from base import db
@@ -23,6 +24,8 @@ from jobs.rules.orders import End, Outcome
 from jobs.rules.reasons import Reason
 from jobs.rules.states import ASKING, JOB_FINAL, MOVING, JobState, NodeState, TurnState
 from jobs.rules.why import Why
+
+log = logging.getLogger(__name__)
 
 LOCK: Final = 0x6F7A30  # "oz0"
 BATCH: Final = 200  # of each kind in one sweep: a second later comes the next
@@ -40,12 +43,28 @@ def sweep(*, dice: Callable[[], float], lose_nodes: bool = True) -> int:
         if not mine:
             return 0
         done = sum(nodes.lose(node_id=node_id) for node_id in _silent_nodes()) if lose_nodes else 0
-        done += sum(switches.apply(tenant=tenant, switch_id=switch_id) for tenant, switch_id in _switches_on())
-        done += sum(_close(tenant, attempt_id, dice()) for tenant, attempt_id in _overdue_attempts())
-        done += sum(_lose_turn(tenant, turn_id) for tenant, turn_id in _overdue_turns())
-        done += sum(holds.expire(tenant=tenant, hold_id=hold_id) for tenant, hold_id in _expired_holds())
-        done += sum(_end_at_limit(tenant, job_id) for tenant, job_id in _jobs_past_deadline())
-        done += sum(_judge(tenant, job_id) for tenant, job_id in _stalled_jobs())
+        done += _each(_switches_on(), lambda tenant, switch: switches.apply(tenant=tenant, switch_id=switch))
+        done += _each(_overdue_attempts(), lambda tenant, attempt: _close(tenant, attempt, dice()))
+        done += _each(_overdue_turns(), _lose_turn)
+        done += _each(_expired_holds(), lambda tenant, hold: holds.expire(tenant=tenant, hold_id=hold))
+        done += _each(_jobs_past_deadline(), _end_at_limit)
+        done += _each(_stalled_jobs(), _judge)
+    return done
+
+
+def _each(found: list[Work], act: Callable[[UUID, UUID], int]) -> int:
+    """Do each; one that cannot be done is logged and keeps none of the others waiting.
+
+    A lost database and a missing lock are no matter of one row, and are raised.
+    """
+    done = 0
+    for tenant, row in found:
+        try:
+            done += act(tenant, row)
+        except (OperationalError, InterfaceError, moves.Conflict):
+            raise
+        except Exception:
+            log.exception("the sweep could not end %s of tenant %s; it tries again with the next pulse", row, tenant)
     return done
 
 
@@ -72,7 +91,8 @@ def _silent_nodes() -> list[UUID]:
 def _switches_on() -> list[Work]:
     """Every switch that is on: one turned on by plain SQL has so far only kept work from starting."""
     with db.sweep():
-        return list(KillSwitch.objects.filter(off_at__isnull=True).values_list("tenant_id", "pk")[:BATCH])
+        on = KillSwitch.objects.filter(off_at__isnull=True).order_by("-on_at")
+        return list(on.values_list("tenant_id", "pk")[:BATCH])
 
 
 def _overdue_attempts() -> list[Work]:
@@ -89,7 +109,11 @@ def _overdue_attempts() -> list[Work]:
 
 
 def _close(tenant: UUID, attempt_id: UUID, jitter: float) -> bool:
-    lost = Outcome(end=End.LOST, reason=Reason.NODE_LOST, wire=Wire(went_out=True), end_known=False)
+    """Settle an attempt as the worst that it may have been; only a node that is gone is said to be lost (RULES U4)."""
+    with db.read(tenant):
+        gone = Attempt.objects.filter(pk=attempt_id, node__state__in=GONE).exists()
+    reason = Reason.NODE_LOST if gone else Reason.TIME_LIMIT
+    lost = Outcome(End.LOST, reason, Wire(went_out=True), end_known=False)
     return work.settle(tenant=tenant, attempt_id=attempt_id, outcome=lost, jitter=jitter)
 
 

@@ -57,16 +57,22 @@ def apply(*, tenant: UUID, switch_id: UUID) -> int:
     with db.read(tenant):
         switch = KillSwitch.objects.get(pk=switch_id)
         jobs = list(_touched(switch).values_list("pk", flat=True))
-    for job_id in jobs:
-        with db.write(tenant) as now:
-            job = locks.job(job_id)
-            if job is None or job.state in JOB_FINAL:
-                continue
-            if switch.scope in (Scope.TENANT, Scope.AGENT):
-                cancel.end(job, ends_as=JobState.CANCELED, reason=Why.KILL_SWITCH, detail=switch.reason, now=now)
-            else:
-                _end_calls(job, switch, now)
-    return len(jobs)
+    return sum(_apply_to(job_id, switch) for job_id in jobs)
+
+
+def _apply_to(job_id: UUID, switch: KillSwitch) -> bool:
+    """False when the job is over, or the switch was turned off meanwhile."""
+    with db.write(switch.tenant_id) as now:
+        locks.gate_shared()
+        job = locks.job(job_id)
+        still_on = KillSwitch.objects.filter(pk=switch.pk, off_at__isnull=True).exists()
+        if job is None or job.state in JOB_FINAL or not still_on:
+            return False
+        if switch.scope in (Scope.TENANT, Scope.AGENT):
+            cancel.end(job, ends_as=JobState.CANCELED, reason=Why.KILL_SWITCH, detail=switch.reason, now=now)
+        else:
+            _end_calls(job, switch, now)
+        return True
 
 
 def _touched(switch: KillSwitch) -> QuerySet[Job]:

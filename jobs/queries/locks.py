@@ -11,16 +11,25 @@ from jobs.models import Attempt, Call, Hold, Job, Turn
 from jobs.rules.states import CallState, JobState
 
 
+class NoGate(RuntimeError):
+    """A tenant without the row that keeps its claims and its switches apart: nothing of it may start."""
+
+
 def gate_shared() -> None:
     """Hold the gate of the open write's tenant against changes of switches, policy and approvals."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT version FROM tenants_gate FOR SHARE")
+    _gate("SELECT version FROM tenants_gate FOR SHARE")
 
 
 def gate_alone() -> None:
     """Take the gate alone: no claim of the tenant is under way, and none passes until this commits."""
+    _gate("SELECT version FROM tenants_gate FOR UPDATE")
+
+
+def _gate(lock: str) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT version FROM tenants_gate FOR UPDATE")
+        cursor.execute(lock)
+        if cursor.fetchone() is None:  # a lock of no row would let everything pass
+            raise NoGate("this tenant has no gate: create its row in tenants_gate along with the tenant")
 
 
 def job_shared(job_id: UUID) -> Job | None:
