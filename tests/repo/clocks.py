@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -42,8 +43,18 @@ SQL_CLOCK: Final = re.compile(
 
 def process_clocks(tree: Path) -> list[Finding]:
     """Every clock or die that `rules` or `operations` read, and every clock of PostgreSQL that is not `oz0_now()`."""
-    found = [finding for source in sources(tree, *TIMELESS) for finding in _uses(source)]
-    return found + [finding for source in sources(tree, *DATABASE_SIDE) for finding in _other_clocks(source)]
+    found = [finding for source in sources(tree, *TIMELESS) for finding in _in_python(source)]
+    return found + [finding for source in sources(tree, *DATABASE_SIDE) for finding in _in_sql(source)]
+
+
+@cache
+def _in_python(source: Source) -> tuple[Finding, ...]:
+    return tuple(_uses(source))
+
+
+@cache
+def _in_sql(source: Source) -> tuple[Finding, ...]:
+    return tuple(_other_clocks(source))
 
 
 def _uses(source: Source) -> Iterator[Finding]:

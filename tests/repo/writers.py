@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -23,8 +24,13 @@ def other_writers(tree: Path) -> list[Finding]:
         found
         for source in sources(tree, *APPS, "studio")
         if source.place != MOVER and not source.place.startswith(WITHOUT_ROWS) and "/migrations/" not in source.place
-        for found in _writes(source)
+        for found in _writes_of(source)
     ]
+
+
+@cache
+def _writes_of(source: Source) -> tuple[Finding, ...]:
+    return tuple(_writes(source))
 
 
 def _writes(source: Source) -> Iterator[Finding]:
