@@ -72,4 +72,4 @@ def test_a_job_of_an_example_runs_to_its_end_with_no_broker(host: Host, home: Pa
     assert [call.state for call in calls] == [CallState.SUCCEEDED, CallState.SUCCEEDED]
     ledger = next((home / "demo" / "billing").glob("*.jsonl"))
     lines = [json.loads(line) for line in ledger.read_text().splitlines()]
-    assert [line["key"] for line in lines if "key" in line][0] == calls[0].key
+    assert next(line["key"] for line in lines if "key" in line) == calls[0].key
