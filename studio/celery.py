@@ -5,8 +5,6 @@ itself and is therefore started even while the broker cannot be reached. Stoppin
 Celery alone would wait for running attempts: the host ends them, then the pool is empty, then Celery goes.
 """
 
-import importlib
-import importlib.util
 import logging
 import os
 import threading
@@ -30,9 +28,10 @@ PUBLISHING: Final = {
     "interval_max": 0,
     "connect_retries_timeout": PUBLISH_LIMIT,
 }
-DRAIN: Final = 60.0  # seconds running attempts may take after SIGTERM
-QUICK: Final = 2.5  # seconds after Ctrl-C; the supervisor kills half a second later
-TO_SETTLE: Final = 0.4  # seconds past the grace time after which the process ends whatever still runs
+DRAIN: Final = 60.0  # seconds running attempts may take after SIGTERM before they are cancelled
+TO_CANCEL: Final = 11.0  # seconds in which cancelled attempts are settled and every server is ended
+QUICK: Final = 0.5  # seconds running attempts may take after Ctrl-C
+QUICK_END: Final = 2.9  # seconds after Ctrl-C at which the process ends, whatever still runs
 HARD_END: Final = 70  # exit code of a node whose attempts could not be ended in time
 
 
@@ -69,8 +68,8 @@ app.conf.update(
     worker_redirect_stdouts=False,
     worker_cancel_long_running_tasks_on_connection_loss=False,
     timezone="UTC",
+    imports=["jobs.tasks.calls"],
 )
-app.autodiscover_tasks(["jobs", "approvals", "budgets", "catalog"])
 
 
 def drain_time() -> float:
@@ -85,12 +84,6 @@ def drain_time() -> float:
     return seconds
 
 
-def _host() -> Any:
-    if importlib.util.find_spec("jobs.tasks.host") is None:
-        return None
-    return importlib.import_module("jobs.tasks.host")
-
-
 class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
     """The node beside the pool: up before the first message is read, and down before the pool waits for its threads."""
 
@@ -98,35 +91,37 @@ class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
 
     def __init__(self, parent: Any, **options: Any) -> None:
         super().__init__(parent, **options)
+        self._host: Any = None
         self._ending: list[threading.Thread] = []
 
     def start(self, parent: Any) -> None:
         """Claim work from now on."""
         drain_time()  # an odd value is refused now, not when the node is asked to stop
-        host = _host()
-        if host is not None:
-            host.start()
+        from jobs.tasks import host  # models can be read only now that Django is set up
+
+        self._host = host
+        host.start()
         signals.worker_shutting_down.connect(self._asked_to_stop, weak=False)
 
     def _asked_to_stop(self, sig: str = "SIGTERM", **_: Any) -> None:
-        """A signal came: end attempts at once, beside Celery's own way out. A second one shortens the first's time."""
-        quick = sig != "SIGTERM" or bool(self._ending)
-        self._end(QUICK if quick else drain_time())
+        """A signal came: end attempts at once, beside Celery's own way out. After SIGTERM a second one ends them soon."""
+        if sig == "SIGTERM" and not self._ending:
+            self._end(drain_time(), drain_time() + TO_CANCEL)
+        else:
+            self._end(QUICK, QUICK_END)
 
-    def _end(self, grace: float) -> None:
-        host = _host()
-        if host is not None:
-            ending = threading.Thread(target=host.stop, kwargs={"grace": grace}, name="host-stop", daemon=True)
-            ending.start()
-            self._ending.append(ending)
-        last = threading.Timer(grace + TO_SETTLE, _end_hard)
+    def _end(self, grace: float, limit: float) -> None:
+        ending = threading.Thread(target=self._host.stop, kwargs={"grace": grace}, name="host-stop", daemon=True)
+        ending.start()
+        self._ending.append(ending)
+        last = threading.Timer(limit, _end_hard)
         last.daemon = True
         last.start()
 
     def stop(self, parent: Any) -> None:
         """Wait until every attempt has ended and is settled."""
         if not self._ending:
-            self._end(drain_time())
+            self._end(drain_time(), drain_time() + TO_CANCEL)
         for ending in self._ending:
             ending.join()
 

@@ -66,7 +66,7 @@ def _start(supervisor: Supervisor, terminal: Terminal, home: Path, port: int, ur
         terminal.sink("node"),
         farewell=SIGINT,
         grace=NODE_GRACE,
-        patience={Haste.DRAIN: float(env.get("OZ0_DRAIN", 60)) + 1, Haste.QUICK: NODE_GRACE},
+        patience={Haste.DRAIN: drain_time() + TO_CANCEL + 1, Haste.QUICK: NODE_GRACE},
     )
     supervisor.add(node)
     said: list[str] = []
