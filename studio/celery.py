@@ -13,6 +13,8 @@ from typing import Any, Final
 from celery import Celery, bootsteps, signals
 from django.conf import settings
 
+from studio.stopping import QUICK, QUICK_END, TO_CANCEL, drain_time
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
 
 log = logging.getLogger(__name__)
@@ -28,10 +30,6 @@ PUBLISHING: Final = {
     "interval_max": 0,
     "connect_retries_timeout": PUBLISH_LIMIT,
 }
-DRAIN: Final = 60.0  # seconds running attempts may take after SIGTERM before they are cancelled
-TO_CANCEL: Final = 11.0  # seconds in which cancelled attempts are settled and every server is ended
-QUICK: Final = 0.5  # seconds running attempts may take after Ctrl-C
-QUICK_END: Final = 2.9  # seconds after Ctrl-C at which the process ends, whatever still runs
 HARD_END: Final = 70  # exit code of a node whose attempts could not be ended in time
 
 
@@ -45,9 +43,7 @@ class WakingCelery(Celery):  # type: ignore[misc]  # Celery has no types
         return self._connection(url or self.conf.broker_write_url, **options)
 
 
-app = WakingCelery("oz0", set_as_current=True)
-app.conf.update(
-    broker_url=settings.BROKER_URL,
+CONFIGURATION: Final = dict[str, Any](
     broker_connection_retry=True,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
@@ -70,18 +66,8 @@ app.conf.update(
     timezone="UTC",
     imports=["jobs.tasks.calls"],
 )
-
-
-def drain_time() -> float:
-    """Seconds that running attempts may take after SIGTERM (`OZ0_DRAIN`)."""
-    text = os.environ.get("OZ0_DRAIN", str(DRAIN))
-    try:
-        seconds = float(text)
-    except ValueError as error:
-        raise ValueError(f"OZ0_DRAIN is {text!r}: give a number of seconds, such as 60") from error
-    if not 0 <= seconds <= 3600:
-        raise ValueError(f"OZ0_DRAIN is {text!r}: give 0 to 3600 seconds")
-    return seconds
+app = WakingCelery("oz0", broker=settings.BROKER_URL, set_as_current=True)
+app.conf.update(CONFIGURATION)
 
 
 class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
@@ -92,11 +78,11 @@ class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
     def __init__(self, parent: Any, **options: Any) -> None:
         super().__init__(parent, **options)
         self._host: Any = None
+        self._drain = drain_time()  # an odd value is refused now, not when the node is asked to stop
         self._ending: list[threading.Thread] = []
 
     def start(self, parent: Any) -> None:
         """Claim work from now on."""
-        drain_time()  # an odd value is refused now, not when the node is asked to stop
         from jobs.tasks import host  # models can be read only now that Django is set up
 
         self._host = host
@@ -104,9 +90,9 @@ class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
         signals.worker_shutting_down.connect(self._asked_to_stop, weak=False)
 
     def _asked_to_stop(self, sig: str = "SIGTERM", **_: Any) -> None:
-        """A signal came: end attempts at once, beside Celery's own way out. After SIGTERM a second one ends them soon."""
+        """A signal came: end attempts beside Celery's own way out. After SIGTERM a second one ends them soon."""
         if sig == "SIGTERM" and not self._ending:
-            self._end(drain_time(), drain_time() + TO_CANCEL)
+            self._end(self._drain, self._drain + TO_CANCEL)
         else:
             self._end(QUICK, QUICK_END)
 
@@ -121,7 +107,7 @@ class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
     def stop(self, parent: Any) -> None:
         """Wait until every attempt has ended and is settled."""
         if not self._ending:
-            self._end(drain_time(), drain_time() + TO_CANCEL)
+            self._end(self._drain, self._drain + TO_CANCEL)
         for ending in self._ending:
             ending.join()
 

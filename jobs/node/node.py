@@ -13,6 +13,7 @@ Every method may be called from any thread. One loop in one thread owns all sess
 import asyncio
 import concurrent.futures
 import logging
+import math
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -53,6 +54,7 @@ class Node:
         self._lock: Final = threading.Lock()
         self._nothing_open: Final = threading.Condition(self._lock)
         self._stopping = False
+        self._finish_by = math.inf  # of boot time: running attempts are cancelled then
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._pool: Pool | None = None
@@ -145,13 +147,17 @@ class Node:
 
     def shutdown(self, grace: float) -> None:
         """Accept nothing more, let running attempts finish for `grace` seconds, then cancel them, end every server
-        and the loop. Every `run` returns. Takes at most the grace and about 10 s. Twice is no error.
+        and the loop. Every `run` returns. Takes at most the grace and about 10 s. Called once more meanwhile, it only
+        shortens the first call's grace.
         """
         with self._lock:
+            self._finish_by = min(self._finish_by, boot_time() + grace)
+            self._nothing_open.notify_all()
             if self._stopping:
                 return
             self._stopping = True
-            self._nothing_open.wait_for(lambda: not self._attempts, timeout=grace)
+            while self._attempts and (left_over := self._finish_by - boot_time()) > 0:
+                self._nothing_open.wait(left_over)
             left = list(self._attempts.values())
             for attempt in left:
                 self._call_soon(attempt.ask_stop, Reason.NODE_STOPPING)

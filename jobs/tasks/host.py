@@ -86,8 +86,10 @@ class Host:
         """Claim nothing more, let attempts finish for `grace` seconds, then cancel them; settle each, and leave.
 
         Blocks until every outcome is in the database, or `give_up` says that there is no more time (RULES L11).
+        Called once more meanwhile, it only shortens the first call's grace.
         """
         if self._stopping.is_set():
+            self.node.shutdown(grace)
             return
         self._stopping.set()
         wake.withdraw_offer(self.offer)

@@ -1,5 +1,7 @@
 """`oz0 node`: one node, for machines where something else than `oz0 up` looks after processes."""
 
+import logging
+import os
 import signal
 
 import click
@@ -15,6 +17,8 @@ def node(threads: int) -> None:
     from celery.platforms import SecurityWarning
     from django.core.exceptions import ImproperlyConfigured
 
+    from studio.stopping import BadDrain
+
     warnings.simplefilter("ignore", SecurityWarning)  # of pickle as root; our messages are JSON and carry ids only
     try:
         from studio.celery import QUEUES, app
@@ -23,4 +27,13 @@ def node(threads: int) -> None:
     words = ["--quiet", "worker", "--pool", "threads", "--concurrency", str(threads), "--queues", ",".join(QUEUES)]
     # Nodes meet in the database; what they could tell each other through the broker only delays their start.
     words += ["--without-mingle", "--without-gossip", "--without-heartbeat", "--loglevel", "INFO"]
-    app.worker_main(words)
+    code = 0
+    try:
+        app.worker_main(words)
+    except BadDrain as error:
+        raise click.ClickException(str(error)) from error
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    logging.shutdown()
+    # Everything is settled and closed. Taking the interpreter apart would cost a good part of the time a stop may take.
+    os._exit(code)

@@ -1,5 +1,7 @@
 """`oz0 web`: the pages and interfaces, for machines where something else than `oz0 up` looks after processes."""
 
+import logging
+import os
 import signal
 
 import click
@@ -15,3 +17,5 @@ def web(bind: str, port: int) -> None:
 
     words = ["--bind", bind, "--port", str(port), "--verbosity", "1", "--application-close-timeout", "1"]
     CommandLineInterface().run([*words, "studio.asgi:application"])
+    logging.shutdown()
+    os._exit(0)  # taking the interpreter apart would cost a good part of the time a stop may take

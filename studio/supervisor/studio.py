@@ -14,21 +14,25 @@ from studio.embedded import kept
 from studio.embedded.failure import CannotStart, Interrupted
 from studio.embedded.postgres import Postgres
 from studio.embedded.valkey import Valkey
+from studio.stopping import QUICK_LIMIT, TO_CANCEL, BadDrain, drain_time
 from studio.supervisor.one_at_a_time import Lock
 from studio.supervisor.parts import Haste, Program, ServicePart
 from studio.supervisor.supervisor import Supervisor
 from studio.supervisor.terminal import Terminal
 
-# After our sudden death the guardians end web and node within NODE_GRACE, and the services outlive them a little;
+# After our sudden death the guardians end web and node within QUICK_LIMIT, and the services outlive them a little;
 # all of it in under five seconds (RULES L10).
-NODE_GRACE: Final = 3.0
-OUTLIVE: Final = 3.3
+OUTLIVE: Final = QUICK_LIMIT + 0.3
 LEFTOVERS: Final = 6.0  # seconds in which the children of a supervisor that was killed are certainly gone
 
 
 def run(home: Path, *, port: int, demo: bool) -> None:
     """Run the studio until a signal ends it. Raises `CannotStart`."""
     url = f"http://127.0.0.1:{port}"
+    try:
+        drain_time()
+    except BadDrain as error:
+        raise CannotStart(str(error)) from error
     lock = Lock(home, f"process {os.getpid()}, {url}/")
     terminal = Terminal()
     try:
@@ -65,8 +69,8 @@ def _start(supervisor: Supervisor, terminal: Terminal, home: Path, port: int, ur
         env,
         terminal.sink("node"),
         farewell=SIGINT,
-        grace=NODE_GRACE,
-        patience={Haste.DRAIN: drain_time() + TO_CANCEL + 1, Haste.QUICK: NODE_GRACE},
+        grace=QUICK_LIMIT,
+        patience={Haste.DRAIN: drain_time() + TO_CANCEL + 1, Haste.QUICK: QUICK_LIMIT},
     )
     supervisor.add(node)
     said: list[str] = []
