@@ -70,6 +70,11 @@ app = WakingCelery("oz0", broker=settings.BROKER_URL, set_as_current=True)
 app.conf.update(CONFIGURATION)
 
 
+# Each message is one offer that may be lost: a line for its coming and one for its going would only bury the others.
+for name in ("celery.worker.strategy", "celery.app.trace"):
+    logging.getLogger(name).setLevel(logging.WARNING)
+
+
 class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
     """The node beside the pool: up before the first message is read, and down before the pool waits for its threads."""
 

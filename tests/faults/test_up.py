@@ -170,7 +170,7 @@ def test_a_killed_program_is_started_again(studio, words):
     before = studio.part(words)
     before.kill()
     assert until(lambda: not lives(before))
-    assert studio.said(f"{words.split()[-1]} ended (SIGKILL); it starts again in")
+    assert until(lambda: studio.said(f"{words.split()[-1]} ended (SIGKILL); it starts again in"))
     assert studio.part(words).pid != before.pid
     assert until(studio.answers, READY_IN)
 
