@@ -9,17 +9,20 @@ from django.db import transaction
 
 from base import db, ids
 from base.canonical import digest_of_any
-from catalog.models import Agent, Plugin, PluginVersion, Tool
+from catalog.models import Agent, Plugin, PluginVersion, PolicyVersion, Scope, Tool
 from catalog.operations import listings
 from catalog.rules.agents import AgentSpec, Limits, as_json
 from catalog.rules.servers import ListedFunction, MeasuredListing
 from catalog.rules.wire import AnswerEnd, Wire
-from jobs.models import Attempt, Call, Hold, Starter, Turn
-from jobs.operations import intake, nodes, turns, work
+from jobs.models import Attempt, Call, Hold, Job, Starter, Turn
+from jobs.operations import cancel, holds, intake, nodes, sweep, switches, turns, work
+from jobs.queries import history
 from jobs.rules.orders import End, Order, Outcome, Result
 from jobs.rules.reasons import Reason
+from jobs.rules.states import CallState, JobState
 from jobs.rules.turns import TurnAnswer, Wanted
 from tenants.models import AuditHead, Gate, Membership, Role, Tenant, User
+from tenants.rules.who import SYSTEM, Actor
 
 READ = {"readOnlyHint": True}
 WRITE = {"destructiveHint": False}
@@ -39,12 +42,19 @@ class World:
     functions: Mapping[str, str] = field(default_factory=dict)
 
 
-def a_function(name: str, annotations: Mapping[str, Any], meta: Mapping[str, Any] | None = None) -> ListedFunction:
-    """One entry of a listing, taking any object."""
-    schema = {"type": "object"}
+def a_function(
+    name: str,
+    annotations: Mapping[str, Any],
+    meta: Mapping[str, Any] | None = None,
+    schema: Mapping[str, Any] | None = None,
+) -> ListedFunction:
+    """One entry of a listing, taking any object unless a schema says otherwise."""
+    schema = dict(schema or {"type": "object"})
     entry = {"name": name, "annotations": dict(annotations), "meta": dict(meta or {}), "schema": schema}
     return ListedFunction(name, "", f"What {name} does.", schema, None, annotations, meta or {}, digest_of_any(entry))
 
+
+ORDER = {"type": "object", "properties": {"order": {"type": "integer"}}, "required": ["order"]}
 
 FUNCTIONS = (
     a_function("look", READ),
@@ -52,6 +62,7 @@ FUNCTIONS = (
     a_function("charge", KEYED, KEY_META),
     a_function("refund", DESTRUCTIVE),
     a_function("export", {}),
+    a_function("ship", WRITE, schema=ORDER),
 )
 
 
@@ -132,9 +143,10 @@ def a_turn(world: World, job: UUID, *wanted: str | tuple[str, Any], say: str = "
         return list(Call.objects.filter(turn_id=order.turn_id).order_by("activity").values_list("pk", flat=True))
 
 
-def a_call(world: World, function: str = "note", arguments: Any = None) -> UUID:
+def a_call(world: World, function: str = "note", arguments: Any = None, *, starter: Starter = Starter.PERSON) -> UUID:
     """The only call of a new job."""
-    return a_turn(world, a_job(world), (function, arguments if arguments is not None else {}))[0]
+    job = a_job(world, starter=starter)
+    return a_turn(world, job, (function, arguments if arguments is not None else {}))[0]
 
 
 def an_order(world: World, call: UUID) -> Order:
@@ -193,7 +205,60 @@ def the_hold(world: World, call: UUID) -> Hold:
         return Hold.objects.get(call_id=call, closed_at__isnull=True)
 
 
-def see[Row: (Call, Attempt, Hold, Turn)](world: World, model: type[Row], pk: UUID) -> Row:
+def a_retrying_call(world: World, function: str = "look", outcome: Outcome | None = None) -> UUID:
+    """A retry-safe call whose first attempt broke, due again in a second."""
+    call = a_call(world, function)
+    assert made(world, call, outcome or an_outcome(End.BROKEN)).state == CallState.RETRYING
+    return call
+
+
+def a_policy(world: World, *rules: Mapping[str, Any]) -> None:
+    """These rules in force from now on."""
+    with db.write(world.tenant) as now:
+        number = PolicyVersion.objects.count() + 1
+        PolicyVersion.objects.create(tenant_id=world.tenant, number=number, rules=list(rules), made_at=now)
+
+
+def a_rule(name: str, effect: str, **conditions: Any) -> Mapping[str, Any]:
+    """One rule of a policy."""
+    return {"id": name, "title": name, "effect": effect, **conditions}
+
+
+def a_switch(world: World, scope: Scope, target: str = "", reason: str = "an incident") -> UUID:
+    """A kill switch, turned on."""
+    return switches.turn_on(tenant=world.tenant, scope=scope, target=target, reason=reason, by=SYSTEM)
+
+
+def answered(world: World, hold: UUID, answer: holds.Answer, note: str = "") -> holds.Taken | holds.Closed:
+    """A hold, answered by the world's person."""
+    with db.write(world.tenant):
+        return holds.answer(hold_id=hold, answer=answer, person=world.person, note=note)
+
+
+def cancelled(world: World, job: UUID) -> JobState:
+    """A job, cancelled by the world's person; returns its state then."""
+    by = Actor("pat", "link, 127.0.0.1", world.person)
+    return cancel.cancel_job(tenant=world.tenant, job_id=job, by=by)
+
+
+def the_job(world: World, call: UUID) -> Job:
+    """The job of a call, as it is now."""
+    with db.read(world.tenant):
+        return Job.objects.get(pk=Call.objects.get(pk=call).job_id)
+
+
+def told(world: World, call: UUID) -> str:
+    """What the model reads of a call."""
+    with db.read(world.tenant):
+        return history.text_for_model(Call.objects.get(pk=call))
+
+
+def swept(*, lose_nodes: bool = True) -> int:
+    """One sweep; returns how much it did."""
+    return sweep.sweep(dice=lambda: 0.5, lose_nodes=lose_nodes)
+
+
+def see[Row: (Job, Call, Attempt, Hold, Turn)](world: World, model: type[Row], pk: UUID) -> Row:
     """A row as it is now."""
     with db.read(world.tenant):
         return model._default_manager.get(pk=pk)

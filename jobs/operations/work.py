@@ -208,9 +208,8 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
         job, call, attempt = locks.job(found[0]), locks.call(found[1]), locks.attempt(attempt_id)
         assert job is not None and call is not None and attempt is not None  # noqa: S101 - rows are never deleted
         if not moves.close_attempt(attempt, outcome, now=now):
-            if (
-                attempt.state != END_STATES[outcome.end]
-            ):  # else this very outcome is settled twice: its commit was unseen
+            # an outcome that is settled twice, since its first commit was not seen, is no late reply
+            if attempt.state != END_STATES[outcome.end]:
                 _keep_as_evidence(attempt, outcome.result, now)
             return False
         match next_step(_facts(call), outcome, now=now, jitter=jitter):

@@ -1,0 +1,184 @@
+"""What becomes of a call the moment it is asked for."""
+
+from typing import Any
+
+import pytest
+
+from base import db
+from catalog.models import Scope
+from jobs.models import Call, Job, Starter
+from jobs.operations import intake
+from jobs.operations.bodies import LARGE, arguments_of
+from jobs.rules.states import CallState, HoldKind, JobState
+from jobs.rules.why import Why
+from tests.builders import (
+    a_call,
+    a_job,
+    a_policy,
+    a_rule,
+    a_switch,
+    a_turn,
+    a_world,
+    an_order,
+    see,
+    the_hold,
+    told,
+)
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+@pytest.mark.rule("A2")
+def test_reads_and_writes_are_queued_and_what_is_destructive_or_undeclared_asks() -> None:
+    world = a_world()
+    calls = a_turn(world, a_job(world), "look", "note", "charge", "refund", "export")
+    rows = [see(world, Call, call) for call in calls]
+    assert [row.state for row in rows] == [CallState.QUEUED] * 3 + [CallState.HELD] * 2
+    assert [row.kind for row in rows] == ["read", "write", "write", "destructive", "undeclared"]
+
+
+@pytest.mark.rule("A2")
+@pytest.mark.rule("U9")
+def test_what_the_policy_refuses_is_over_at_once_and_told_as_the_policys() -> None:
+    world = a_world()
+    a_policy(world, a_rule("no-notes", "refuse", function="note"))
+    job = a_job(world)
+    (call,) = a_turn(world, job, "note")
+    row = see(world, Call, call)
+    assert (row.state, row.reason, row.rule_id) == (CallState.REFUSED, Why.POLICY_REFUSES, "no-notes")
+    assert "policy" in told(world, call)
+    a_turn(world, job, say="I could not.")
+
+
+@pytest.mark.rule("A2")
+def test_a_rule_that_cannot_be_read_asks() -> None:
+    world = a_world()
+    a_policy(world, a_rule("odd", "perhaps", function="look"))
+    call = a_call(world, "look")
+    assert see(world, Call, call).state == CallState.HELD
+
+
+@pytest.mark.rule("L7")
+@pytest.mark.parametrize(("scope", "target"), [(Scope.TOOL, "shop"), (Scope.FUNCTION, "shop.note")])
+def test_under_a_switch_new_calls_are_refused_and_the_job_goes_on(scope: Scope, target: str) -> None:
+    world = a_world()
+    job = a_job(world)
+    a_switch(world, scope, target)
+    (call,) = a_turn(world, job, "note")
+    row = see(world, Call, call)
+    assert (row.state, row.reason) == (CallState.REFUSED, Why.KILL_SWITCH)
+    assert "kill switch" in told(world, call)
+    a_turn(world, job, say="The shop is closed.")
+    assert see(world, Job, job).state == JobState.COMPLETED
+
+
+@pytest.mark.rule("A3")
+def test_a_held_call_has_a_card_with_the_rule_its_version_and_its_end() -> None:
+    world = a_world()
+    a_policy(world, a_rule("ask-notes", "ask", function="note", title="Notes are read by a person"))
+    call = a_call(world, "note", {"text": "hello"})
+    hold = the_hold(world, call)
+    assert (hold.kind, hold.rule_id, hold.policy_number) == (HoldKind.APPROVE, "ask-notes", 1)
+    assert "Notes are read by a person" in hold.why
+    assert hold.expires_at is not None and hold.expires_at > hold.opened_at
+    assert see(world, Call, call).arguments == {"text": "hello"}
+
+
+@pytest.mark.rule("A3")
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({}, "$: 'order' is a required property"),
+        ({"order": "seven"}, "$.order"),
+        ({"order": 2**53}, "$.order"),
+        ('{"order": 1, "order": 2}', "$.order"),
+        ('{"order": NaN}', "$.order"),
+        ('{"order": "\\ud800"}', "$.order"),
+        ('{"order": 1, "by": "a\\u0000b"}', "$.by"),
+        ('{"order": 1', "not JSON"),
+        ("[1]", "must be an object"),
+        ({"order": 1, "tag": {"deep": [1, {"key": 2**60}]}}, "$.tag.deep[1].key"),
+    ],
+)
+def test_arguments_that_do_not_fit_end_the_call_before_any_card_and_name_the_path(arguments: Any, named: str) -> None:
+    world = a_world()
+    a_policy(world, a_rule("ask-all", "ask", tool="shop"))
+    job = a_job(world)
+    (call,) = a_turn(world, job, ("ship", arguments))
+    row = see(world, Call, call)
+    assert (row.state, row.reason) == (CallState.ERRORED, Why.BAD_ARGUMENTS)
+    assert named in row.detail
+    assert told(world, call) == f"This call was not made: {row.detail}"
+    with db.read(world.tenant):
+        assert not row.holds.exists()
+    a_turn(world, job, say="I see.")
+
+
+def test_a_function_of_no_such_name_is_an_error_that_lists_those_there_are() -> None:
+    world = a_world()
+    row = see(world, Call, a_call(world, "rob\0bery"))
+    assert (row.state, row.reason) == (CallState.ERRORED, Why.NO_SUCH_FUNCTION)
+    assert "shop__charge" in row.detail
+
+
+def test_the_canonical_arguments_are_what_is_kept_digested_and_sent() -> None:
+    world = a_world()
+    written, plain = a_turn(
+        world, a_job(world), ("ship", '{"weight": 1.50, "order": 7.0}'), ("ship", {"order": 7, "weight": 1.5})
+    )
+    order = an_order(world, written)
+    assert order.arguments == {"order": 7, "weight": 1.5}
+    assert isinstance(order.arguments["order"], int)
+    assert see(world, Call, written).args_digest == see(world, Call, plain).args_digest
+
+
+def test_large_arguments_are_kept_in_a_body_and_sent_whole() -> None:
+    world = a_world()
+    large = {"text": "é" * LARGE}
+    call = a_call(world, "note", large)
+    row = see(world, Call, call)
+    assert row.arguments is None
+    with db.read(world.tenant):
+        assert arguments_of(row) == large
+    assert an_order(world, call).arguments == large
+
+
+@pytest.mark.rule("K2")
+@pytest.mark.rule("K7")
+def test_each_call_of_a_job_has_its_own_key_whatever_its_arguments_say() -> None:
+    world = a_world()
+    job = a_job(world)
+    calls = a_turn(world, job, ("note", {"oz0/idempotency_key": "mine"}), ("note", {}), ("note", {}))
+    keys = [see(world, Call, call).key for call in calls]
+    prefix, _, first = keys[0].rpartition("/")
+    assert keys == [f"{prefix}/{n}" for n in (1, 2, 3)]
+    assert (first, prefix.startswith("job_")) == ("1", True)
+
+
+@pytest.mark.rule("U5")
+@pytest.mark.parametrize(
+    ("starter", "on_unknown"),
+    [(Starter.PERSON, "ask"), (Starter.API_KEY, "fail"), (Starter.ROUTINE, "fail"), (Starter.EVENT, "fail")],
+)
+def test_who_started_a_job_decides_what_an_unknown_outcome_does_unless_the_agent_says(
+    starter: Starter, on_unknown: str
+) -> None:
+    world = a_world()
+    assert see(world, Job, a_job(world, starter=starter)).on_unknown == on_unknown
+    says = a_world("other", on_unknown="ask" if on_unknown == "fail" else "fail")
+    assert see(says, Job, a_job(says, starter=starter)).on_unknown != on_unknown
+
+
+@pytest.mark.parametrize(
+    ("agent", "given", "why"),
+    [
+        ("nobody", {}, "there is no agent named 'nobody'"),
+        ("clerk", {"city": "Bergen"}, "no input named 'city'"),
+    ],
+)
+def test_a_job_that_cannot_start_says_why(agent: str, given: dict[str, Any], why: str) -> None:
+    world = a_world()
+    with pytest.raises(intake.CannotStart, match=why):
+        intake.start_job(
+            tenant=world.tenant, agent=agent, given=given, starter=Starter.PERSON, person=world.person, title=""
+        )
