@@ -1,0 +1,379 @@
+"""Kill switches: nothing starts after the commit, on whatever path; what runs is stopped, and that is a known end."""
+
+import ast
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from base import db, ids
+from catalog.models import KillSwitch, Scope
+from jobs.models import Attempt, Call, Hold, Job, Starter
+from jobs.operations import intake, nodes, switches, turns, work
+from jobs.operations.holds import Answer, BadAnswer
+from jobs.queries import due
+from jobs.rules.orders import End
+from jobs.rules.reasons import Reason
+from jobs.rules.states import CallState, Effect, HoldState, JobState
+from jobs.rules.turns import TurnAnswer, Wanted
+from jobs.rules.why import Why
+from studio.embedded import Postgres
+from tenants.rules.who import SYSTEM
+from tests.builders import (
+    World,
+    a_call,
+    a_held_call,
+    a_job,
+    a_retrying_call,
+    a_switch,
+    a_turn,
+    a_world,
+    an_order,
+    an_outcome,
+    an_unknown_call,
+    answered,
+    made,
+    see,
+    settle,
+    swept,
+    the_hold,
+    the_job,
+    told,
+)
+
+pytestmark = pytest.mark.usefixtures("database")
+
+SCOPES = [
+    (Scope.TENANT, ""),
+    (Scope.AGENT, "clerk"),
+    (Scope.TOOL, "shop"),
+    (Scope.FUNCTION, "shop.note"),
+]
+OF_JOBS = SCOPES[:2]
+OF_CALLS = SCOPES[2:]
+
+
+def by_plain_sql(database: Postgres, world: World, scope: Scope, target: str) -> None:
+    """The switch, turned on by a line of SQL and by nothing of ours."""
+    with psycopg.connect(database.url_app) as sql:
+        sql.execute("SELECT set_config('oz0.tenant', %s, true)", [str(world.tenant)])
+        sql.execute(
+            "INSERT INTO catalog_killswitch (id, tenant_id, scope, target, reason, on_at) "
+            "VALUES (gen_random_uuid(), %s, %s, %s, 'by hand', oz0_now())",
+            [world.tenant, scope, target],
+        )
+
+
+def claim(world: World, call: UUID) -> object:
+    """What a claim of the call hands out."""
+    return work.start(tenant=world.tenant, call_id=call, node_id=world.node, attempt_id=ids.new())
+
+
+# --- what runs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("L7")
+@pytest.mark.rule("U8")
+@pytest.mark.parametrize(("scope", "target"), SCOPES)
+@pytest.mark.parametrize("end", [End.ANSWERED, End.STOPPED, End.TIMED_OUT, End.BUSY])
+def test_a_running_call_is_stopped_and_ends_canceled_by_the_switch_however_it_ends(
+    scope: Scope, target: str, end: End
+) -> None:
+    world = a_world()
+    call = a_call(world, "note")
+    order = an_order(world, call)
+    a_switch(world, scope, target)
+    attempt = see(world, Attempt, order.attempt_id)
+    assert attempt.stop_requested_at is not None
+    assert attempt.stop_reason == Reason.STOPPED_SWITCH
+    assert see(world, Call, call).state == CallState.CANCELLING
+    settle(world, order, an_outcome(end, text="the answer that came"))
+    row = see(world, Call, call)
+    assert (row.state, row.reason) == (CallState.CANCELED, Why.KILL_SWITCH)
+    with db.read(world.tenant):
+        assert not Hold.objects.exists()
+    assert ("may have acted" in told(world, call)) is (end is not End.BUSY)
+    if end is End.ANSWERED:
+        assert (row.effect, row.result_text) == (Effect.MADE, "the answer that came")
+
+
+@pytest.mark.rule("L7")
+@pytest.mark.parametrize(("scope", "target"), OF_CALLS)
+def test_a_tools_or_functions_switch_ends_waits_withdraws_holds_and_lets_the_job_go_on(
+    scope: Scope, target: str
+) -> None:
+    world = a_world()
+    note, look = a_turn(world, a_job(world), "note", "look")
+    waits = a_retrying_call(world, "look") if scope is Scope.TOOL else note
+    held = a_held_call(world, "refund") if scope is Scope.TOOL else None
+    a_switch(world, scope, target)
+    assert see(world, Call, note).reason == Why.KILL_SWITCH
+    assert see(world, Call, waits).state == CallState.CANCELED
+    if held is not None:
+        assert see(world, Hold, held[1]).state == HoldState.WITHDRAWN
+        assert see(world, Call, held[0]).state == CallState.CANCELED
+    assert see(world, Call, look).state == (CallState.CANCELED if scope is Scope.TOOL else CallState.QUEUED)
+    assert the_job(world, note).state == JobState.RUNNING
+    assert "kill switch" in told(world, note)
+
+
+@pytest.mark.rule("L7")
+@pytest.mark.parametrize(("scope", "target"), OF_JOBS)
+def test_an_agents_or_tenants_switch_cancels_its_jobs_wherever_they_stand(scope: Scope, target: str) -> None:
+    world = a_world()
+    queued = a_job(world)
+    held, _ = a_held_call(world)
+    unknown, _ = an_unknown_call(world)
+    running = an_order(world, a_call(world, "look"))
+    a_switch(world, scope, target)
+    for job in (see(world, Job, queued), the_job(world, held), the_job(world, unknown)):
+        assert (job.state, job.reason, job.detail) == (JobState.CANCELED, Why.KILL_SWITCH, "an incident")
+    assert see(world, Job, running.job_id).state == JobState.CANCELLING
+    settle(world, running, an_outcome(End.STOPPED))
+    assert see(world, Job, running.job_id).state == JobState.CANCELED
+
+
+@pytest.mark.rule("L7")
+def test_another_tools_agents_or_tenants_work_is_left_alone() -> None:
+    world, other = a_world("one"), a_world("two")
+    mine, theirs = an_order(world, a_call(world)), an_order(other, a_call(other))
+    a_switch(world, Scope.TOOL, "warehouse")
+    a_switch(world, Scope.AGENT, "night-clerk")
+    a_switch(world, Scope.FUNCTION, "shop.refund")
+    a_switch(other, Scope.TENANT)
+    assert see(world, Call, mine.call_id).state == CallState.RUNNING
+    assert see(other, Call, theirs.call_id).state == CallState.CANCELLING
+
+
+def test_whether_a_write_happened_is_still_asked_under_a_tools_switch_but_it_is_not_run_again() -> None:
+    world = a_world()
+    call, hold = an_unknown_call(world)
+    a_switch(world, Scope.TOOL, "shop")
+    with pytest.raises(BadAnswer, match="kill switch"):
+        answered(world, hold, Answer.AGAIN)
+    answered(world, hold, Answer.HAPPENED)
+    assert see(world, Call, call).state == CallState.HAPPENED
+
+
+# --- by plain SQL ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("L7")
+def test_fifty_queued_calls_and_a_switch_by_plain_sql_none_of_them_starts(database: Postgres) -> None:
+    world = a_world()
+    calls = a_turn(world, a_job(world), *["note"] * 50)
+    by_plain_sql(database, world, Scope.TOOL, "shop")
+    assert len(due.calls(most=100)) == 50
+    assert [claim(world, call) for call in calls] == [None] * 50
+    with db.read(world.tenant):
+        assert not Attempt.objects.exists()
+        assert set(Call.objects.values_list("state", "reason")) == {(CallState.CANCELED, Why.KILL_SWITCH)}
+
+
+@pytest.mark.rule("L7")
+@pytest.mark.parametrize(("scope", "target"), SCOPES)
+def test_the_sweep_stops_what_runs_under_a_switch_by_plain_sql(database: Postgres, scope: Scope, target: str) -> None:
+    world = a_world()
+    order = an_order(world, a_call(world, "note"))
+    by_plain_sql(database, world, scope, target)
+    swept()
+    assert see(world, Attempt, order.attempt_id).stop_reason == Reason.STOPPED_SWITCH
+    assert swept() == 0
+    settle(world, order, an_outcome(End.ANSWERED))
+    assert see(world, Call, order.call_id).reason == Why.KILL_SWITCH
+
+
+# --- every path that starts work -------------------------------------------------------------------------------------
+
+
+def a_start(world: World, starter: Starter) -> Callable[[], object]:
+    """A job about to be started."""
+
+    def start() -> object:
+        try:
+            return intake.start_job(
+                tenant=world.tenant, agent="clerk", given={}, starter=starter, person=world.person, title=""
+            )
+        except intake.CannotStart as error:
+            assert "kill switch" in str(error)
+            return None
+
+    return start
+
+
+def a_due_turn(world: World) -> Callable[[], object]:
+    """A job whose first turn is due."""
+    job = a_job(world)
+    return lambda: turns.start(tenant=world.tenant, job_id=job, node_id=world.node)
+
+
+def an_answered_turn(world: World) -> Callable[[], object]:
+    """A model that asks for a call: also what the gateway's calls go through."""
+    job = a_job(world)
+    order = turns.start(tenant=world.tenant, job_id=job, node_id=world.node)
+    assert order is not None
+
+    def settle_it() -> object:
+        answer = TurnAnswer(say="", wanted=(Wanted("shop__note", {}),))
+        turns.settle(tenant=world.tenant, turn_id=order.turn_id, asked=1, outcome=answer)
+        with db.read(world.tenant):
+            return Call.objects.filter(job_id=job, state__in=[CallState.QUEUED, CallState.HELD]).first()
+
+    return settle_it
+
+
+def a_queued_call(world: World) -> Callable[[], object]:
+    call = a_call(world, "note")
+    return lambda: claim(world, call)
+
+
+def a_due_retry(world: World, move_clock: Callable[[timedelta], None]) -> Callable[[], object]:
+    """A read whose retry timer has run out."""
+    call = a_retrying_call(world, "look")
+    move_clock(timedelta(seconds=2))
+    return lambda: claim(world, call)
+
+
+def an_approved_call(world: World) -> Callable[[], object]:
+    call = a_call(world, "refund")
+    answered(world, the_hold(world, call).pk, Answer.APPROVE)
+    return lambda: claim(world, call)
+
+
+def a_write_to_run_again(world: World) -> Callable[[], object]:
+    call, hold = an_unknown_call(world)
+    answered(world, hold, Answer.AGAIN)
+    return lambda: claim(world, call)
+
+
+def an_open_card(world: World) -> Callable[[], object]:
+    """A person approves after the switch."""
+    call, hold = a_held_call(world)
+
+    def approve() -> object:
+        answered(world, hold, Answer.APPROVE)
+        return claim(world, call)
+
+    return approve
+
+
+def a_lost_turn(world: World, move_clock: Callable[[timedelta], None]) -> Callable[[], object]:
+    """A turn whose node was lost, which the sweep has asked again."""
+    job = a_job(world)
+    assert turns.start(tenant=world.tenant, job_id=job, node_id=world.node) is not None
+    move_clock(timedelta(seconds=11))
+    nodes.lose(node_id=world.node)
+
+    def again() -> object:
+        swept()
+        node = nodes.register(name="n2", host="here", pid=2, slots=4)
+        return turns.start(tenant=world.tenant, job_id=job, node_id=node)
+
+    return again
+
+
+PATHS: dict[str, Callable[..., Callable[[], object]]] = {
+    "a person": lambda world, _: a_start(world, Starter.PERSON),
+    "an API key": lambda world, _: a_start(world, Starter.API_KEY),
+    "a routine": lambda world, _: a_start(world, Starter.ROUTINE),
+    "an event": lambda world, _: a_start(world, Starter.EVENT),
+    "a due turn": lambda world, _: a_due_turn(world),
+    "a model's call": lambda world, _: an_answered_turn(world),
+    "a queued call": lambda world, _: a_queued_call(world),
+    "a retry timer": a_due_retry,
+    "an approval": lambda world, _: an_approved_call(world),
+    "run it again": lambda world, _: a_write_to_run_again(world),
+    "an open card": lambda world, _: an_open_card(world),
+    "the sweep": a_lost_turn,
+}
+
+
+@pytest.mark.rule("L7")
+@pytest.mark.parametrize("path", PATHS)
+def test_no_path_starts_work_once_a_tenants_switch_is_on_and_each_would_have_without(
+    path: str, database: Postgres, move_clock: Callable[[timedelta], None]
+) -> None:
+    stopped, free = a_world("stopped"), a_world("free")
+    act, control = PATHS[path](stopped, move_clock), PATHS[path](free, move_clock)
+    by_plain_sql(database, stopped, Scope.TENANT, "")
+    nodes_still_alive(stopped, free)
+    assert act() is None
+    assert control() is not None
+    with db.read(stopped.tenant):
+        assert not Attempt.objects.filter(ended_at__isnull=True).exists()
+
+
+def nodes_still_alive(*worlds: World) -> None:
+    """The nodes that were not declared lost say that they live."""
+    for world in worlds:
+        try:
+            nodes.beat(node_id=world.node, servers=[])
+        except nodes.NodeGone:
+            continue
+
+
+@pytest.mark.rule("L7")
+def test_whatever_starts_work_does_it_through_the_few_functions_that_look_at_the_switches() -> None:
+    root = Path(intake.__file__).parents[2]
+    callers: dict[str, set[str]] = {
+        "begin_call": set(),
+        "open_attempt": set(),
+        "begin_turn": set(),
+        "gate_shared": set(),
+    }
+    for app in ("jobs", "approvals", "studio"):
+        for file in (root / app).rglob("*.py"):
+            for function in ast.walk(ast.parse(file.read_text())):
+                if isinstance(function, ast.FunctionDef):
+                    for node in ast.walk(function):
+                        name = (
+                            node.func.attr
+                            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+                            else ""
+                        )
+                        if name in callers:
+                            callers[name].add(f"{file.stem}.{function.name}")
+    assert callers["begin_call"] == {"intake._begin"}
+    assert callers["open_attempt"] == {"work._open_attempt"}
+    assert callers["begin_turn"] == {"turns._ask"}
+    assert {"intake.start_job", "work._claim", "turns.start", "turns.settle", "holds.answer"} <= callers["gate_shared"]
+
+
+@pytest.mark.rule("L7")
+def test_between_two_calls_of_one_job_the_second_is_refused() -> None:
+    world = a_world()
+    job = a_job(world)
+    (first,) = a_turn(world, job, "note")
+    made(world, first, an_outcome(End.ANSWERED))
+    a_switch(world, Scope.FUNCTION, "shop.note")
+    (second,) = a_turn(world, job, "note")
+    assert see(world, Call, second).state == CallState.REFUSED
+
+
+# --- on and off -----------------------------------------------------------------------------------------------------
+
+
+def test_a_switch_turned_off_lets_new_work_start_and_leaves_stopped_what_was_stopped() -> None:
+    world = a_world()
+    stopped = a_call(world, "note")
+    switch = a_switch(world, Scope.TOOL, "shop")
+    switches.turn_off(tenant=world.tenant, switch_id=switch, by=SYSTEM)
+    assert see(world, Call, stopped).state == CallState.CANCELED
+    assert claim(world, a_call(world, "note")) is not None
+    assert switches.apply(tenant=world.tenant, switch_id=switch) == 0
+    with db.read(world.tenant):
+        assert KillSwitch.objects.get(pk=switch).off_at is not None
+
+
+@pytest.mark.parametrize(
+    ("scope", "target", "why"),
+    [(Scope.TENANT, "shop", "no target"), (Scope.TOOL, "", "names one"), (Scope.AGENT, "clerk", "on already")],
+)
+def test_a_switch_that_makes_no_sense_or_is_on_already_is_refused(scope: Scope, target: str, why: str) -> None:
+    world = a_world()
+    a_switch(world, Scope.AGENT, "clerk")
+    with pytest.raises(switches.BadSwitch, match=why):
+        a_switch(world, scope, target)
