@@ -103,7 +103,7 @@ def count_of(number: int, one: str, many: str = "") -> str:
 def moment(at: datetime | None, now: datetime | None = None) -> SafeString:
     """A time of day with the full moment in its title; with a date when it is another day than `now`'s."""
     if at is None:
-        return format_html("")
+        return SafeString()
     shown = at.strftime("%H:%M:%S") if now is None or at.date() == now.date() else at.strftime("%d %b %H:%M:%S")
     return format_html(
         '<time datetime="{}" title="{} UTC">{}</time>',
@@ -117,7 +117,7 @@ def moment(at: datetime | None, now: datetime | None = None) -> SafeString:
 def elapsed(since: datetime | None, now: datetime, until: datetime | None = None, element: str = "span") -> SafeString:
     """The span from `since` to `until`; while there is no end it ticks in the browser, from the database's `now`."""
     if since is None:
-        return format_html("")
+        return SafeString()
     if until is not None:
         return format_html("<span>{}</span>", figures.duration(until - since))
     seconds = max(0.0, (now - since).total_seconds())
@@ -128,6 +128,6 @@ def elapsed(since: datetime | None, now: datetime, until: datetime | None = None
 def countdown(at: datetime | None, now: datetime, element: str = "span") -> SafeString:
     """The span from `now` until `at`; it ticks down in the browser."""
     if at is None:
-        return format_html("")
+        return SafeString()
     seconds = max(0.0, (at - now).total_seconds())
     return format_html('<{0} data-countdown="{1}">{2}</{0}>', element, f"{seconds:.1f}", figures.duration(seconds))

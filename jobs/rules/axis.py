@@ -6,6 +6,7 @@ as a fold of fixed width; every other second is as wide as any.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 FOLD_WIDTH: Final = 2.5  # of 100
@@ -44,7 +45,7 @@ class Axis:
         """The place of a moment, 0 to 100."""
         if at <= self.stops[0][0]:
             return self.stops[0][1]
-        for (left, left_x), (right, right_x) in zip(self.stops, self.stops[1:], strict=False):
+        for (left, left_x), (right, right_x) in pairwise(self.stops):
             if at <= right:
                 return left_x + (right_x - left_x) * (at - left) / (right - left)
         return self.stops[-1][1]
