@@ -8,7 +8,7 @@ from base import db
 from jobs.models import Call, Hold
 from jobs.rules.states import CallState
 from studio.embedded import Postgres
-from tenants.models import Role
+from tenants.models import Membership, Role
 from tests.builders import a_call, a_held_call, a_person, a_world, an_unknown_call, see, the_hold
 from tests.pages.visitors import answer, hold_url, shown_digest_of, text_of, visitor
 
@@ -129,8 +129,6 @@ def test_the_starter_may_say_it_happened_or_stop_but_not_run_it_again(database: 
     starter = a_person(world.tenant, "sam", Role.OPERATOR)
     call, hold = an_unknown_call(type(world)(world.tenant, starter, world.node))
     with db.write(world.tenant):
-        from tenants.models import Membership
-
         Membership.objects.filter(user_id=starter).update(role=Role.VIEWER)
     client = visitor(world, starter)
     assert text_of(client.get(hold_url(hold))).count("disabled title=") == 1

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from base import ids
 from catalog.rules.agents import Limits
-from jobs.models import Call
+from jobs.models import Call, Node
 from jobs.queries.lists import PAGE
 from jobs.rules.orders import End
 from jobs.rules.states import JobState
@@ -233,8 +233,6 @@ def test_a_stopped_write_is_shown_as_what_it_may_have_done(database: Postgres, e
 
 
 def test_a_queued_call_says_why_it_does_not_move(database: Postgres) -> None:
-    from jobs.models import Node
-
     world = a_world()
     call = a_call(world, "look")
     job = see(world, Call, call).job_id

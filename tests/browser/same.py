@@ -1,0 +1,35 @@
+"""Live equals fresh: what a patched page shows is what a new GET shows (STYLE 23)."""
+
+import difflib
+import re
+
+from playwright.sync_api import Page
+
+MAIN = """() => { const main = document.querySelector('main').cloneNode(true);
+for (const clock of main.querySelectorAll('[data-elapsed], [data-countdown]')) {
+  clock.removeAttribute('data-elapsed'); clock.removeAttribute('data-countdown'); clock.textContent = ''; }
+for (const part of main.querySelectorAll('[data-htmx-powered], [data-reading]')) {
+  part.removeAttribute('data-htmx-powered'); part.removeAttribute('data-reading'); }
+for (const field of main.querySelectorAll('[name=csrfmiddlewaretoken], [name=once]')) field.remove();
+for (const axis of main.querySelectorAll('svg.axis, .folded')) axis.remove();
+for (const words of main.querySelectorAll('.beside')) words.classList.remove('beside');
+for (const element of main.querySelectorAll('*')) for (const attribute of [...element.attributes]
+    .sort((a, b) => a.name < b.name ? -1 : 1)) {
+  element.removeAttribute(attribute.name); element.setAttribute(attribute.name, attribute.value); }
+return main.innerHTML }"""
+
+
+def seen(page: Page) -> str:
+    """The page's main part without what differs between two reads of one state: clocks, tokens, the drawing's scale."""
+    return re.sub(r"\s+", " ", page.evaluate(MAIN)).strip()
+
+
+def assert_live_equals_fresh(page: Page) -> None:
+    """Compare this tab with a fresh one at the same address."""
+    fresh = page.context.new_page()
+    fresh.goto(page.url)
+    fresh.wait_for_load_state("load")
+    left, right = seen(page), seen(fresh)
+    fresh.close()
+    changes = difflib.unified_diff(right.split(" <"), left.split(" <"), "fresh", "live", lineterm="", n=1)
+    assert left == right, "\n".join(changes)

@@ -1,0 +1,67 @@
+"""Everybody can use it: axe on every page, in light, in dark and on a phone; and no page is wider than a phone."""
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+
+from base import ids
+from jobs.models import Call
+from jobs.rules.orders import End
+from tests.browser.conftest import Studio, sign_in
+from tests.builders import World, a_call, a_held_call, a_job, an_order, an_outcome, an_unknown_call, made, see
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"width": 390, "height": 844}
+DESK = {"width": 1280, "height": 860}
+
+
+def pages_of(world: World) -> list[str]:
+    """Every page, with something of each kind on it."""
+    read = a_call(world, "look", {"q": "x\u202ey"})
+    made(world, read, an_outcome(End.ANSWERED, text="done"))
+    running = a_call(world, "charge")
+    an_order(world, running)
+    _, held = a_held_call(world)
+    unknown, asked = an_unknown_call(world)
+    empty = a_job(world)
+    job = see(world, Call, unknown).job_id
+    shown = [ids.show(ids.JOB, job), ids.show(ids.CALL, unknown), ids.show(ids.JOB, empty)]
+    return [
+        "/",
+        "/jobs/",
+        "/jobs/?view=failed",
+        "/jobs/new/",
+        f"/jobs/{shown[0]}/?call={shown[1]}",
+        f"/jobs/{shown[2]}/",
+        f"/jobs/{ids.show(ids.JOB, see(world, Call, running).job_id)}/",
+        f"/calls/{shown[1]}/",
+        f"/approvals/{ids.show(ids.HOLD, held)}/",
+        f"/approvals/{ids.show(ids.HOLD, asked)}/",
+        "/approvals/?agent=nobody",
+        "/catalog/",
+        "/jobs/job_missing/",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "size"), [("light", DESK), ("dark", DESK), ("light", PHONE)], ids=["light", "dark", "phone"]
+)
+def test_axe_finds_nothing_on_any_page(studio: Studio, browser: Browser, world: World, scheme: Any, size: Any) -> None:
+    context = browser.new_context(base_url=studio.url, color_scheme=scheme, viewport=size, bypass_csp=True)
+    page, axe, found = context.new_page(), Axe(), []
+    page.goto("/sign-in/")
+    assert axe.run(page).violations_count == 0, axe.run(page).generate_report()
+    sign_in(page, world.person)
+    for path in pages_of(world):
+        page.goto(path)
+        results = axe.run(page)
+        if results.violations_count:
+            found.append(f"{path}\n{results.generate_report()}")
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        if wide > 0:
+            found.append(f"{path} is {wide} px wider than the window")
+    context.close()
+    assert not found, "\n\n".join(found)

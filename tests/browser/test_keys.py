@@ -1,0 +1,80 @@
+"""The queue by keyboard, and untrusted text that tries to act (CASES S05, S06, A34)."""
+
+import pytest
+from playwright.sync_api import Page, Request, expect
+
+from base import ids
+from jobs.models import Call
+from jobs.rules.orders import End
+from tests.browser.conftest import live
+from tests.builders import World, a_call, a_held_call, an_outcome, an_unknown_call, made, see
+from tests.pages.visitors import hold_url
+
+pytestmark = pytest.mark.browser
+
+
+def test_j_k_move_a_approves_d_goes_to_the_reason_first(page: Page, world: World) -> None:
+    calls = [a_held_call(world) for _ in range(3)]
+    shown = [ids.show(ids.HOLD, hold) for _, hold in calls]
+    live(page, hold_url(calls[0][1]))
+    page.keyboard.press("j")
+    expect(page.locator(f"#card-{shown[1]}")).to_be_visible()
+    page.keyboard.press("k")
+    expect(page.locator(f"#card-{shown[0]}")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.get_by_text("You approved it")).to_be_visible()
+    assert see(world, Call, calls[0][0]).state == "queued"
+    page.keyboard.press("d")
+    expect(page.get_by_label("Reason, for the agent")).to_be_focused()
+    page.keyboard.type("a deed")
+    assert see(world, Call, calls[1][0]).state == "held"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("You denied it")).to_be_visible()
+    assert see(world, Call, calls[1][0]).state == "REFUSED"
+
+
+def test_h_says_it_happened(page: Page, world: World) -> None:
+    call, hold = an_unknown_call(world)
+    live(page, hold_url(hold))
+    page.keyboard.press("h")
+    expect(page.get_by_text("You said it happened")).to_be_visible()
+    assert see(world, Call, call).state == "HAPPENED"
+
+
+def test_keys_can_be_switched_off(page: Page, world: World) -> None:
+    call, hold = a_held_call(world)
+    live(page, hold_url(hold))
+    page.keyboard.press("?")
+    page.get_by_label("Single letters answer on this browser").uncheck()
+    page.get_by_role("button", name="Close").click()
+    page.keyboard.press("a")
+    page.reload()
+    page.keyboard.press("a")
+    page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Keys")).to_be_visible()
+    assert see(world, Call, call).state == "held"
+
+
+HOSTILE = "</pre></bdi><img src='https://canary.example/a'><svg onload=window.hurt=1><iframe srcdoc='<script>parent.hurt=1</script>'></iframe>![](https://canary.example/b)"
+
+
+@pytest.mark.rule("A13")
+def test_hostile_text_runs_nothing_and_asks_nobody(page: Page, world: World) -> None:
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        if "127.0.0.1" not in request.url:
+            asked.append(request.url)
+
+    page.on("request", note)
+    call = a_call(world, "look", {HOSTILE: HOSTILE})
+    made(world, call, an_outcome(End.ANSWERED, text=HOSTILE))
+    held = a_call(world, "refund", {"x": HOSTILE})
+    job = see(world, Call, call).job_id
+    for path in (f"/jobs/{ids.show(ids.JOB, job)}/?call={ids.show(ids.CALL, call)}", "/approvals/", "/jobs/"):
+        live(page, path)
+        assert page.evaluate("window.hurt") is None
+        assert page.locator("main img, main iframe, main script").count() == 0
+    assert not asked
+    assert held
