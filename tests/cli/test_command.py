@@ -9,7 +9,11 @@ import pytest
 
 
 def oz0(*words, home=None, **more):
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("OZ0_", "DATABASE_", "REDIS_", "BROKER_"))}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OZ0_", "DATABASE_", "REDIS_", "BROKER_"))
+    }
     env |= {"OZ0_HOME": str(home)} if home else {}
     return subprocess.run(
         [sys.executable, "-m", "studio.cli", *words], env=env | more, capture_output=True, text=True, timeout=60
