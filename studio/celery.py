@@ -13,7 +13,7 @@ from typing import Any, Final
 from celery import Celery, bootsteps, signals
 from django.conf import settings
 
-from studio.stopping import QUICK, QUICK_END, TO_CANCEL, drain_time
+from studio.stopping import QUICK, QUICK_END, TO_CANCEL
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
 
@@ -83,7 +83,6 @@ class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
     def __init__(self, parent: Any, **options: Any) -> None:
         super().__init__(parent, **options)
         self._host: Any = None
-        self._drain = drain_time()  # an odd value is refused now, not when the node is asked to stop
         self._ending: list[threading.Thread] = []
 
     def start(self, parent: Any) -> None:
@@ -97,7 +96,7 @@ class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
     def _asked_to_stop(self, sig: str = "SIGTERM", **_: Any) -> None:
         """A signal came: end attempts beside Celery's own way out. After SIGTERM a second one ends them soon."""
         if sig == "SIGTERM" and not self._ending:
-            self._end(self._drain, self._drain + TO_CANCEL)
+            self._end(settings.OZ0_DRAIN, settings.OZ0_DRAIN + TO_CANCEL)
         else:
             self._end(QUICK, QUICK_END)
 
@@ -112,7 +111,7 @@ class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
     def stop(self, parent: Any) -> None:
         """Wait until every attempt has ended and is settled."""
         if not self._ending:
-            self._end(self._drain, self._drain + TO_CANCEL)
+            self._end(settings.OZ0_DRAIN, settings.OZ0_DRAIN + TO_CANCEL)
         for ending in self._ending:
             ending.join()
 

@@ -12,6 +12,8 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
+from studio.stopping import DRAIN, drain_time
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 OZ0_HOME: Final = Path(os.environ.get("OZ0_HOME", ".oz0")).absolute()
 
@@ -106,6 +108,10 @@ def _database(name: str) -> dict[str, Any]:
 DATABASES = {"default": _database("DATABASE_OWNER_URL" if env.bool("OZ0_AS_OWNER", default=False) else "DATABASE_URL")}
 REDIS_URL: str = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
 BROKER_URL: str = env.str("BROKER_URL", default=REDIS_URL)
+try:
+    OZ0_DRAIN: float = drain_time(env.str("OZ0_DRAIN", default=DRAIN))
+except ValueError as error:
+    raise ImproperlyConfigured(str(error)) from error
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",

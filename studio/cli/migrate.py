@@ -1,5 +1,6 @@
 """`oz0 migrate`: bring the database to this version's shape, as the owner of its schema."""
 
+import itertools
 import os
 from typing import Final
 
@@ -19,14 +20,17 @@ def migrate() -> None:
 
     try:
         django.setup()
-        for name in apply():
-            click.echo(f"applied {name}")
+        for app, names in itertools.groupby(apply(), key=lambda found: found[0]):
+            click.echo(f"applied {app} {', '.join(name for _, name in names)}")
     except (ImproperlyConfigured, OperationalError) as error:
         raise click.ClickException(str(error).strip()) from error
 
 
-def apply() -> list[str]:
-    """Apply what is missing, holding a lock in the database; the value names what was applied. Django is set up."""
+def apply() -> list[tuple[str, str]]:
+    """Apply what is missing, holding a lock in the database; the app and name of each migration that was applied.
+
+    Django must be set up.
+    """
     from django.core.management import call_command
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
@@ -40,6 +44,6 @@ def apply() -> list[str]:
         plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
         if plan:
             call_command("migrate", interactive=False, verbosity=0)
-        return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
+        return [(migration.app_label, migration.name) for migration, _ in plan]
     finally:
         connection.close()  # which also frees the lock

@@ -17,8 +17,6 @@ def node(threads: int) -> None:
     from celery.platforms import SecurityWarning
     from django.core.exceptions import ImproperlyConfigured
 
-    from studio.stopping import BadDrain
-
     warnings.simplefilter("ignore", SecurityWarning)  # of pickle as root; our messages are JSON and carry ids only
     try:
         from studio.celery import QUEUES, app
@@ -30,8 +28,6 @@ def node(threads: int) -> None:
     code = 0
     try:
         app.worker_main(words)
-    except BadDrain as error:
-        raise click.ClickException(str(error)) from error
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
     logging.shutdown()

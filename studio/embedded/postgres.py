@@ -163,7 +163,7 @@ class Postgres(Service):
             user=self.place.uid,
             group=self.place.gid,
             extra_groups=[] if self.place.uid is not None else None,
-            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"},
+            env=self.environment(),
             cwd=self.place.data,
             capture_output=True,
             text=True,

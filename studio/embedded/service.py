@@ -1,6 +1,7 @@
 """What the embedded services share: started under the guardian, asked until they answer, stopped in order."""
 
 import abc
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -17,7 +18,11 @@ from studio.embedded.spoken import Sink, Spoken
 
 LIMIT: Final = 60.0  # seconds to answer; a database that recovers from a crash may need many of them
 RETRIES_FOR: Final = 12.0  # seconds in which a service that ends at once is tried again: its predecessor may be dying
-PAUSE: Final = 0.05
+FIRST_PAUSE: Final = 0.25  # seconds between two of those tries, doubled for each
+PAUSE: Final = 0.05  # seconds between two questions whether it answers
+NEVER_RAN: Final = (126, 127)  # the exit codes of a program that could not be executed
+# Its environment is its own, but what the dynamic linker was told is needed to run anything here at all.
+LINKER: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 
 
 class Service(abc.ABC):
@@ -64,15 +69,22 @@ class Service(abc.ABC):
         """
         began = time.monotonic()
         argv = self.argv()
+        pause = FIRST_PAUSE
         while True:
             self._launch(argv)
             why = self._until_it_answers(began, give_up)
             if why is None:
                 return
             self.kill()
-            if time.monotonic() - began > RETRIES_FOR:
+            if self.ended() in NEVER_RAN or time.monotonic() - began > RETRIES_FOR:
                 raise CannotStart(f"{self.name} does not start: {why}")
-            self._pause(0.3, give_up)
+            self._pause(pause, give_up)
+            pause *= 2
+
+    def environment(self) -> dict[str, str]:
+        """What the server's programs see of ours: nothing that could change what they do."""
+        linker = {name: os.environ[name] for name in LINKER if name in os.environ}
+        return {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "HOME": str(self.place.data)} | linker
 
     def _launch(self, argv: list[str]) -> None:
         try:
@@ -83,7 +95,7 @@ class Service(abc.ABC):
                 grace=1.0,
                 uid=self.place.uid,
                 gid=self.place.gid,
-                env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "HOME": str(self.place.data)},
+                env=self.environment(),
                 cwd=self.place.data,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

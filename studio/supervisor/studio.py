@@ -6,6 +6,7 @@ import secrets
 import socket
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGINT
 from typing import Final
@@ -14,7 +15,7 @@ from studio.embedded import kept
 from studio.embedded.failure import CannotStart, Interrupted
 from studio.embedded.postgres import Postgres
 from studio.embedded.valkey import Valkey
-from studio.stopping import QUICK_LIMIT, TO_CANCEL, BadDrain, drain_time
+from studio.stopping import DRAIN, QUICK_LIMIT, TO_CANCEL, drain_time
 from studio.supervisor.one_at_a_time import Lock
 from studio.supervisor.parts import Haste, Program, ServicePart
 from studio.supervisor.supervisor import Supervisor
@@ -26,20 +27,31 @@ OUTLIVE: Final = QUICK_LIMIT + 0.3
 LEFTOVERS: Final = 6.0  # seconds in which the children of a supervisor that was killed are certainly gone
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    home: Path
+    port: int
+    demo: bool
+    drain: float
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
 def run(home: Path, *, port: int, demo: bool) -> None:
     """Run the studio until a signal ends it. Raises `CannotStart`."""
-    url = f"http://127.0.0.1:{port}"
     try:
-        drain_time()
-    except BadDrain as error:
+        wanted = _Wanted(home, port, demo, drain_time(os.environ.get("OZ0_DRAIN", DRAIN)))
+    except ValueError as error:
         raise CannotStart(str(error)) from error
-    lock = Lock(home, f"process {os.getpid()}, {url}/")
+    lock = Lock(home, f"process {os.getpid()}, {wanted.url}/")
     terminal = Terminal()
     try:
         _wait_for_port(port, LEFTOVERS if lock.left_behind else 0.0)
         with Supervisor(terminal) as supervisor:
             try:
-                _start(supervisor, terminal, home, port, url, demo)
+                _start(supervisor, terminal, wanted)
                 supervisor.wait_until(lambda: False)
             except Interrupted:
                 terminal.say("stopping")
@@ -50,19 +62,30 @@ def run(home: Path, *, port: int, demo: bool) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains about it at its end
 
 
-def _start(supervisor: Supervisor, terminal: Terminal, home: Path, port: int, url: str, demo: bool) -> None:
-    env = dict(os.environ) | {"OZ0_HOME": str(home), "PYTHONUNBUFFERED": "1", "OZ0_URL": url}
-    env |= _addresses(supervisor, terminal, home, url)
-    (home / "static").mkdir(exist_ok=True)  # where `collectstatic` may put files; the server warns without it
+def _start(supervisor: Supervisor, terminal: Terminal, wanted: _Wanted) -> None:
+    env = dict(os.environ) | {"OZ0_HOME": str(wanted.home), "PYTHONUNBUFFERED": "1"}
+    env |= _addresses(supervisor, terminal, wanted)
+    (wanted.home / "static").mkdir(exist_ok=True)  # where `collectstatic` may put files; the server warns without it
     supervisor.run_once(Program("oz0 migrate", _oz0("migrate"), env, terminal.sink("oz0")))
+    for part in _programs(env, terminal, wanted):
+        supervisor.add(part)
+    said: list[str] = []
+    link = Program("oz0 sign-in-link", _oz0("sign-in-link", "--address", wanted.url), env, said.append)
+    supervisor.run_once(link)  # while web and node are still reading their modules
+    supervisor.wait_until(lambda: _listens(wanted.port), poll=0.1)
+    terminal.print(said[-1] if said else link.last_words())
+    if wanted.demo:
+        supervisor.run_once(Program("oz0 load-examples", _oz0("load-examples"), env, terminal.sink("oz0")))
+
+
+def _programs(env: dict[str, str], terminal: Terminal, wanted: _Wanted) -> list[Program]:
     web = Program(
         "web",
-        _oz0("web", "--port", str(port)),
+        _oz0("web", "--port", str(wanted.port)),
         env,
         terminal.sink("web"),
         patience={Haste.DRAIN: 2.0, Haste.QUICK: 0.8},
     )
-    supervisor.add(web)
     node = Program(
         "node",
         _oz0("node"),
@@ -70,29 +93,23 @@ def _start(supervisor: Supervisor, terminal: Terminal, home: Path, port: int, ur
         terminal.sink("node"),
         farewell=SIGINT,
         grace=QUICK_LIMIT,
-        patience={Haste.DRAIN: drain_time() + TO_CANCEL + 1, Haste.QUICK: QUICK_LIMIT},
+        patience={Haste.DRAIN: wanted.drain + TO_CANCEL + 1, Haste.QUICK: QUICK_LIMIT},
     )
-    supervisor.add(node)
-    said: list[str] = []
-    link = Program("oz0 sign-in-link", _oz0("sign-in-link", "--address", url), env, said.append)
-    supervisor.run_once(link)
-    supervisor.wait_until(lambda: _listens(port), poll=0.1)
-    terminal.print(said[-1] if said else link.last_words())
-    if demo:
-        supervisor.run_once(Program("oz0 load-examples", _oz0("load-examples"), env, terminal.sink("oz0")))
+    return [web, node]
 
 
-def _addresses(supervisor: Supervisor, terminal: Terminal, home: Path, url: str) -> dict[str, str]:
+def _addresses(supervisor: Supervisor, terminal: Terminal, wanted: _Wanted) -> dict[str, str]:
     """Start the services that the environment does not name; the addresses of all of them.
 
     What was started here is kept for other commands, and nothing that an earlier start left.
     """
+    home = wanted.home
     known = kept.load(home)
     secret = os.environ.get("OZ0_SECRET_KEY") or known.get("OZ0_SECRET_KEY") or secrets.token_urlsafe(48)
-    started = {"OZ0_SECRET_KEY": secret, "OZ0_URL": url}
+    started = {"OZ0_SECRET_KEY": secret, "OZ0_URL": wanted.url}
     if "DATABASE_URL" not in os.environ:
         database = Postgres(home, outlive=OUTLIVE, sink=terminal.sink("postgres"))
-        supervisor.add(ServicePart("postgres", database, 0.6))
+        supervisor.add(ServicePart("postgres", database, 10.0))
         started |= database.variables()
     elif "DATABASE_OWNER_URL" not in os.environ:
         raise CannotStart("DATABASE_URL is set: set DATABASE_OWNER_URL too, the address of the role that migrates")

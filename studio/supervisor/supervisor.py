@@ -15,6 +15,7 @@ from studio.supervisor.terminal import Terminal
 FIRST_PAUSE: Final = 0.5  # seconds before the first restart; doubled for each further one
 LONGEST_PAUSE: Final = 30.0
 STEADY: Final = 20.0  # seconds alive after which earlier deaths no longer count
+QUICK_STOP: Final = 4.6  # seconds after Ctrl-C in which everything has ended
 WATCHED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -35,6 +36,7 @@ class Supervisor:
         self.haste = Haste.NONE
         self._wake, self._ring = os.pipe()
         self._before: dict[int, Any] = {}
+        self._gone_by: float | None = None  # when everything has ended, once that is to be soon
 
     def __enter__(self) -> "Supervisor":
         for end in (self._wake, self._ring):
@@ -132,6 +134,9 @@ class Supervisor:
             if self.haste > asked:
                 asked = self.haste
                 limit = time.monotonic() + part.stop(asked)
+            if asked >= Haste.QUICK:
+                self._gone_by = self._gone_by or time.monotonic() + QUICK_STOP
+                limit = min(limit, self._gone_by)
             if time.monotonic() > limit:
                 self._terminal.say(f"{part.name} did not end in time and is killed")
                 break
