@@ -12,6 +12,7 @@ import pytest
 
 from tests.repo.clocks import process_clocks
 from tests.repo.layout import misplaced, overlong
+from tests.repo.rooms import async_elsewhere, clients_elsewhere, transactions_elsewhere
 from tests.repo.tree import ROOT, Finding, files, tell
 from tests.repo.words import HOSTS, forbidden_words, passed_over
 from tests.repo.writers import other_writers
@@ -19,7 +20,17 @@ from tests.repo.writers import other_writers
 type Check = Callable[[Path], list[Finding]]
 # The environment without what the outer pytest or make put into it.
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "PYTEST", "DJANGO"))}
-CHECKS: tuple[Check, ...] = (misplaced, overlong, other_writers, process_clocks, forbidden_words, passed_over)
+CHECKS: tuple[Check, ...] = (
+    misplaced,
+    overlong,
+    other_writers,
+    process_clocks,
+    async_elsewhere,
+    transactions_elsewhere,
+    clients_elsewhere,
+    forbidden_words,
+    passed_over,
+)
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +214,19 @@ def test_a_wrong_import_breaks_a_contract(place: str, said: str, contracts_said:
             "jobs/models/strays.py",
             "def f(field): field(auto_now_add=True)\n",
             "`auto_now_add`",
+        ),
+        (async_elsewhere, "jobs/operations/strays.py", "async def f(): pass\n", "`async def f` belongs into"),
+        (
+            transactions_elsewhere,
+            "jobs/operations/strays.py",
+            "from django.db import transaction\nWITH = transaction.atomic()\n",
+            "`django.db.transaction.atomic`",
+        ),
+        (
+            clients_elsewhere,
+            "catalog/operations/strays.py",
+            "import urllib.request\nGET = urllib.request.urlopen\n",
+            "`urllib.request.urlopen`",
         ),
         (forbidden_words, "docs/strays.md", f"see https://{HOSTS[0]}/project/\n", "names a package registry"),
         (forbidden_words, "docs/strays.md", "in /" + "root/data\n", "is a path of one machine"),
