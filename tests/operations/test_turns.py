@@ -138,6 +138,7 @@ def test_an_agents_limit_of_minutes_stops_what_runs_and_then_fails_the_job(
     nodes.beat(node_id=world.node, servers=[])
     assert swept() == 0
     move_clock(timedelta(seconds=41))
+    nodes.beat(node_id=world.node, servers=[])
     assert swept() == 1
     assert see(world, Job, job).state == JobState.CANCELLING
     assert see(world, Call, look).state == CallState.CANCELED
