@@ -158,9 +158,9 @@ def reports_for_ever(id_, arguments, meta):
 
 
 def asks_the_person(id_, arguments, meta):
+    replied = CANCELLED[f"ask-{id_}"] = threading.Event()  # before it asks: the reply may come at once
     send({"jsonrpc": "2.0", "id": f"ask-{id_}", "method": "elicitation/create", "params": {"message": "Sure?"}})
-    CANCELLED[f"ask-{id_}"] = threading.Event()
-    CANCELLED[f"ask-{id_}"].wait(30)
+    replied.wait(30)
     answer(id_, "I was not told", isError=True)
 
 
