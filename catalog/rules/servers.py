@@ -7,8 +7,25 @@ from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True)
+class Remote:
+    """A remote server as one connection reaches it. `headers` hold its live credential: never shown, never logged.
+
+    `allowed` are the `host:port` entries that may be reached although they are not public. `trouble` is one sentence
+    on why it cannot be reached at all, empty when it can be tried.
+    """
+
+    connection: UUID
+    name: str
+    url: str
+    allowed: tuple[str, ...] = ()
+    trouble: str = ""
+    headers: Mapping[str, str] = field(repr=False, compare=False, default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """A stdio server to run for one tenant. Sessions are shared by equal `key` and replaced when a part of it changes.
+    """A server for one tenant: a program to run, or a `remote` one. Sessions are shared by equal `key` and replaced
+    when a part of it changes.
 
     `startup` is in seconds; `env` may hold live credentials and is never shown or logged.
     """
@@ -23,6 +40,7 @@ class ServerSpec:
     startup: float
     slots: int
     protocol: str = ""  # the protocol version measured before, to open the same generation; empty: ask the server
+    remote: Remote | None = None
     env: Mapping[str, str] = field(repr=False, compare=False, default_factory=dict)
 
     @property
@@ -50,6 +68,7 @@ class MeasuredListing:
     """A listing read from the server itself, all pages. `digest` ignores the order of entries (RULES C2, C3).
 
     `problems` says, one sentence each, which entries were left out because they cannot be called by name.
+    `can_cancel` and `can_report` are what its connection can do (RULES C5).
     """
 
     digest: str
@@ -58,3 +77,5 @@ class MeasuredListing:
     server_version: str
     functions: tuple[ListedFunction, ...]
     problems: tuple[str, ...] = ()
+    can_cancel: bool = True
+    can_report: bool = True

@@ -1,7 +1,8 @@
 """The one door to the MCP client SDK: sessions with tools' servers, whose values are our own."""
 
-from catalog.sessions.calls import Broke, Call
+from catalog.sessions.calls import Broke, Call, CallEnd
+from catalog.sessions.clients import Clients
 from catalog.sessions.log import Log
 from catalog.sessions.session import NotUp, Session, open_session
 
-__all__ = ["Broke", "Call", "Log", "NotUp", "Session", "open_session"]
+__all__ = ["Broke", "Call", "CallEnd", "Clients", "Log", "NotUp", "Session", "open_session"]

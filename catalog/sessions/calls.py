@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from catalog.rules.answers import Answer
+from catalog.rules.http import Heard, NoAnswer, NotMade
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +14,9 @@ class Broke:
     """The connection ended before an answer came; `why` is one sentence."""
 
     why: str
+
+
+type CallEnd = Answer | Broke | NotMade | NoAnswer
 
 
 class Carrier(Protocol):
@@ -45,8 +49,9 @@ class Call:
         self.on_progress: Final = on_progress
         self.progress_token: Final = progress_token  # empty: progress is not asked for
         self.output_schema: Final = output_schema
-        self.ended: Final[asyncio.Future[Answer | Broke]] = asyncio.get_running_loop().create_future()
+        self.ended: Final[asyncio.Future[CallEnd]] = asyncio.get_running_loop().create_future()
         self.went_out = False
+        self.heard: Heard | None = None  # what came back on its own HTTP exchange; None on stdio
         self.asked_for_input = False
         self._may_begin: Final = may_begin
         self._withdrawn = False
@@ -69,7 +74,7 @@ class Call:
         """For the connection: the pipe had no reader and took not one byte."""
         self.went_out = False
 
-    def end(self, how: Answer | Broke) -> None:
+    def end(self, how: CallEnd) -> None:
         """For the connection: the first end counts."""
         if not self.ended.done():
             self.ended.set_result(how)

@@ -58,6 +58,8 @@ class Connection:
         self.ended: Final[asyncio.Future[str]] = asyncio.get_running_loop().create_future()
         self.on_sdk: Callable[[Json], None] = lambda _message: None
         self.on_list_changed: Callable[[], None] = lambda: None
+        self.acknowledges = False  # a cancelled call's end is not told on stdio; the process's is
+        self.watched = True
         process.listen(self._received, self._lost)
 
     # --- what goes out -------------------------------------------------------------------------------------------
@@ -111,6 +113,9 @@ class Connection:
             said = error.get("message") if isinstance(error, dict) else "a result that is no object"
             raise RequestFailed(f"The server answered {method} with: {str(said)[:200]}")
         return result
+
+    def learn(self, tools: list[object]) -> None:
+        """Nothing of a listing matters to stdio."""
 
     def send_as_is(self, message: Json) -> None:
         """Send a message the SDK made."""

@@ -35,19 +35,28 @@ async def negotiate(connection: Connection, protocol: str) -> Negotiated:
 
     Raises whatever the SDK raises when the server cannot be talked to; the caller says "could not be opened".
     """
-    info = types.Implementation(name="oz0-studio", version=_our_version())
+    info = us()
     async with Client(_over(connection), mode=_mode(protocol), cache=None, client_info=info) as client:
         agreed = client.protocol_version
         server = client.server_info
-    meta: dict[str, Any] = {}
-    if agreed in MODERN_PROTOCOL_VERSIONS:
-        meta = {
-            types.PROTOCOL_VERSION_META_KEY: agreed,
-            types.CLIENT_INFO_META_KEY: info.model_dump(by_alias=True, mode="json", exclude_none=True),
-            types.CLIENT_CAPABILITIES_META_KEY: {},
-            types.LOG_LEVEL_META_KEY: "info",
-        }
-    return Negotiated(agreed, server.name if server else "", server.version if server else "", meta)
+    return Negotiated(agreed, server.name if server else "", server.version if server else "", meta_for(agreed))
+
+
+def us() -> types.Implementation:
+    """Who we say we are."""
+    return types.Implementation(name="oz0-studio", version=_our_version())
+
+
+def meta_for(protocol: str) -> dict[str, Any]:
+    """What every request of this protocol version carries in its `_meta`."""
+    if protocol not in MODERN_PROTOCOL_VERSIONS:
+        return {}
+    return {
+        types.PROTOCOL_VERSION_META_KEY: protocol,
+        types.CLIENT_INFO_META_KEY: us().model_dump(by_alias=True, mode="json", exclude_none=True),
+        types.CLIENT_CAPABILITIES_META_KEY: {},
+        types.LOG_LEVEL_META_KEY: "info",
+    }
 
 
 def _our_version() -> str:

@@ -1,23 +1,30 @@
-"""A live session with one stdio server: opened once, listed in full, then asked one request at a time per call."""
+"""A live session with one server: opened once, listed in full, then asked one request at a time per call."""
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, Protocol
 
 import mcp_types as types
 
+from base.addresses import Refused
 from catalog.rules import listing
 from catalog.rules.answers import Answer
-from catalog.rules.servers import ListedFunction, MeasuredListing, ServerSpec
+from catalog.rules.servers import ListedFunction, MeasuredListing, Remote, ServerSpec
 from catalog.sessions.calls import Call
+from catalog.sessions.clients import Clients
 from catalog.sessions.connection import Connection, ConnectionEnded, Json, RequestFailed
+from catalog.sessions.http_connection import HttpConnection
+from catalog.sessions.http_opening import agree
 from catalog.sessions.log import Log
 from catalog.sessions.negotiation import Negotiated, negotiate
 from catalog.sessions.process import ServerProcess, StartFailed
 
 PAGES: Final = 100
 ENTRIES: Final = 10_000
+UNWATCHED: Final = 60.0  # seconds a listing counts whose changes no stream would tell of
 KEY: Final = "oz0/idempotency_key"
+RESUME: Final = "oz0/resume"
 PROGRESS_TOKEN: Final = "progressToken"  # noqa: S105  a name of the protocol
 
 
@@ -25,15 +32,47 @@ class NotUp(Exception):
     """A session could not be opened, or its listing not read. The message is one sentence for a person."""
 
 
+class Link(Protocol):
+    """What a session needs of its connection, over stdio or HTTP."""
+
+    on_list_changed: Callable[[], None]
+    acknowledges: bool
+    watched: bool
+
+    @property
+    def ended(self) -> "asyncio.Future[str]":
+        """Resolves with one sentence when it is over."""
+
+    def call(self, call: Call, params: Json) -> None:
+        """Send one `tools/call`."""
+
+    async def request(self, method: str, params: Json) -> Json:
+        """The result of a request that is not a call."""
+
+    def learn(self, tools: list[object]) -> None:
+        """A page of the listing has been read."""
+
+    async def close(self, why: str) -> None:
+        """End it; open calls end as broken."""
+
+
 class Session:
     """Made by `open_session`, in the loop it lives in. Not thread-safe, except where said."""
 
     def __init__(
-        self, connection: Connection, process: ServerProcess, agreed: Negotiated, first: MeasuredListing
+        self,
+        connection: Link,
+        agreed: Negotiated,
+        first: MeasuredListing,
+        *,
+        pid: int | None = None,
+        after_close: Callable[[], Any] | None = None,
     ) -> None:
         self._connection: Final = connection
-        self._process: Final = process
         self._agreed: Final = agreed
+        self._pid: Final = pid
+        self._after_close: Final = after_close
+        self._read_at = asyncio.get_running_loop().time()
         self._listing = first
         self._functions = {function.name: function for function in first.functions}
         self._stale = False
@@ -46,9 +85,14 @@ class Session:
         return self._listing
 
     @property
-    def pid(self) -> int:
-        """The process id of the server's guardian."""
-        return self._process.pid
+    def pid(self) -> int | None:
+        """The process id of the server's guardian; None for a remote server."""
+        return self._pid
+
+    @property
+    def acknowledges(self) -> bool:
+        """Whether this server has been seen to say when a cancelled call has really ended (RULES L2)."""
+        return self._connection.acknowledges
 
     @property
     def ended(self) -> "asyncio.Future[str]":
@@ -57,16 +101,18 @@ class Session:
 
     @property
     def stale(self) -> bool:
-        """Whether the server has said that its listing changed since it was last read."""
-        return self._stale
+        """Whether its listing has changed since it was last read, or may have without anyone being told."""
+        return self._stale or (
+            not self._connection.watched and asyncio.get_running_loop().time() - self._read_at > UNWATCHED
+        )
 
     def function(self, name: str) -> ListedFunction | None:
         """The entry of this name in the listing as last read."""
         return self._functions.get(name)
 
     async def fresh(self) -> None:
-        """Read the listing again if the server has said that it changed. Raises `NotUp`. Wait with a limit."""
-        while self._stale:
+        """Read the listing again if it is stale. Raises `NotUp`. Wait with a limit."""
+        while self.stale:
             await self.measure()
 
     async def measure(self) -> MeasuredListing:
@@ -75,7 +121,8 @@ class Session:
             self._stale = False
             self._measuring = asyncio.get_running_loop().create_task(_measured(self._connection, self._agreed))
             self._measuring.add_done_callback(self._took)
-        return await asyncio.shield(self._measuring)
+        await asyncio.shield(self._measuring)
+        return self._listing
 
     def _changed(self) -> None:
         self._stale = True
@@ -84,15 +131,23 @@ class Session:
         if task.cancelled() or task.exception() is not None:
             self._stale = True
             return
-        self._listing = task.result()
+        self._read_at = asyncio.get_running_loop().time()
+        self._listing = replace(
+            task.result(), can_cancel=self._listing.can_cancel, can_report=self._listing.can_report
+        )
         self._functions = {function.name: function for function in self._listing.functions}
 
-    def send(self, call: Call, *, name: str, arguments: Mapping[str, Any], key: str) -> None:
+    def send(
+        self, call: Call, *, name: str, arguments: Mapping[str, Any], key: str, resume: Mapping[str, Any] | None = None
+    ) -> None:
         """Send the one request of `call`. Raises `ValueError` when the arguments cannot be written as JSON.
 
-        The request's `_meta` is ours alone: nothing in `arguments` can reach it (RULES K1, K7).
+        The request's `_meta` is ours alone: nothing in `arguments` can reach it (RULES K1, K7). `resume` says where
+        an attempt before it had got to (RULES P3).
         """
         meta: Json = {**self._agreed.meta, KEY: key}
+        if resume is not None:
+            meta[RESUME] = dict(resume)
         if call.progress_token:
             meta[PROGRESS_TOKEN] = call.progress_token
         self._connection.call(call, {"name": name, "arguments": dict(arguments), "_meta": meta})
@@ -102,13 +157,20 @@ class Session:
         if self._measuring is not None:
             self._measuring.cancel()
         await self._connection.close(why)
+        if self._after_close is not None:
+            await self._after_close()
 
 
-async def open_session(spec: ServerSpec, log: Log, *, on_late: Callable[[object, Answer], None]) -> Session:
-    """Start the server, agree on a protocol, read its listing. Raises `NotUp`.
+async def open_session(
+    spec: ServerSpec, log: Log, *, on_late: Callable[[object, Answer], None], clients: Clients | None = None
+) -> Session:
+    """Start or reach the server, agree on a protocol, read its listing. Raises `NotUp`.
 
-    Takes at most `spec.startup` seconds and the time to clear away what did not start.
+    Takes at most `spec.startup` seconds and the time to clear away what did not start. Sessions of remote servers
+    share the HTTP clients in `clients`.
     """
+    if spec.remote is not None:
+        return await _open_remote(spec, spec.remote, log, on_late, clients or Clients())
     try:
         process = await ServerProcess.start(spec.argv, cwd=spec.cwd, env=spec.env, log=log)
     except StartFailed as error:
@@ -125,10 +187,44 @@ async def open_session(spec: ServerSpec, log: Log, *, on_late: Callable[[object,
         if isinstance(error, Exception):
             raise NotUp(_why(error, spec, ended)) from error
         raise
-    return Session(connection, process, agreed, first)
+    return Session(connection, agreed, first, pid=process.pid)
 
 
-async def _measured(connection: Connection, agreed: Negotiated) -> MeasuredListing:
+async def _open_remote(
+    spec: ServerSpec, remote: Remote, log: Log, on_late: Callable[[object, Answer], None], clients: Clients
+) -> Session:
+    if remote.trouble:
+        raise NotUp(remote.trouble)
+    try:
+        client = clients.take(spec)
+    except Refused as error:
+        raise NotUp(f"{remote.url} is not connected to: {error}.") from error
+    connection = HttpConnection(client, remote.url, log, on_late=on_late)
+    try:
+        async with asyncio.timeout(spec.startup):
+            can_cancel, can_report = await agree(connection, spec.protocol)
+            first = await _measured(connection, connection.agreed)
+    except BaseException as error:
+        await asyncio.shield(asyncio.ensure_future(_give_up(connection, clients, spec)))
+        if isinstance(error, ConnectionEnded | RequestFailed):
+            raise NotUp(str(error)) from error
+        if isinstance(error, Exception):
+            raise NotUp(_why(error, spec, "")) from error
+        raise
+
+    async def give_back() -> None:
+        await clients.give_back(spec)
+
+    first = replace(first, can_cancel=can_cancel, can_report=can_report)
+    return Session(connection, connection.agreed, first, after_close=give_back)
+
+
+async def _give_up(connection: HttpConnection, clients: Clients, spec: ServerSpec) -> None:
+    await connection.close("It could not be opened.")
+    await clients.give_back(spec)
+
+
+async def _measured(connection: Link, agreed: Negotiated) -> MeasuredListing:
     entries: list[object] = []
     stamp: Json = {}
     cursor: str | None = None
@@ -144,6 +240,7 @@ async def _measured(connection: Connection, agreed: Negotiated) -> MeasuredListi
         if not isinstance(tools, list):
             raise NotUp("The server's listing has no list of tools.")
         entries.extend(tools)
+        connection.learn(tools)
         if isinstance(meta, dict) and isinstance(meta.get(types.SERVER_INFO_META_KEY), dict):
             stamp = meta[types.SERVER_INFO_META_KEY]
         if len(entries) > ENTRIES:

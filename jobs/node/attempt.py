@@ -11,12 +11,16 @@ from typing import Any, Final
 
 from base.clock import boot_time
 from catalog.rules.answers import Answer, AnswerKind
+from catalog.rules.http import NoAnswer, NotMade
 from catalog.rules.wire import AnswerEnd, Wire
-from catalog.sessions import Broke, Call, NotUp, Session
+from catalog.sessions import Broke, Call, CallEnd, NotUp, Session
+from jobs.rules.limits import CANCEL_PATIENCE
 from jobs.rules.orders import End, Order, Outcome, Progress, Result
 from jobs.rules.progress import next_progress
-from jobs.rules.reasons import Reason, sentence
+from jobs.rules.reasons import STOPS, Reason, sentence
 
+ENDS_AWAITED: Final = STOPS  # a node that is stopping itself waits for nobody
+PATIENCE: Final = CANCEL_PATIENCE - 5.0  # a little before the sweep would close it
 LOOK_AGAIN: Final = 1.0  # seconds; timers sleep with the machine, the boot-time clock does not
 
 
@@ -27,6 +31,7 @@ class Attempt:
         self.order: Final = order
         self.progress: Progress | None = None
         self.stop_reason: Reason | None = None
+        self.ends_by: float = started + order.timeout  # boot time: `run` has returned by then, or soon after
         self._started: Final = started
         self._clock: Final = clock
         self._stop_asked: Final = asyncio.Event()
@@ -65,14 +70,21 @@ class Attempt:
             progress_token=self.order.attempt_id.hex if self.order.retry_safe else "",
             output_schema=function.output_schema if function is not None else None,
         )
+        resume = self.order.resume
         try:
-            session.send(call, name=self.order.function, arguments=self.order.arguments, key=self.order.key)
+            session.send(
+                call,
+                name=self.order.function,
+                arguments=self.order.arguments,
+                key=self.order.key,
+                resume={"token": resume.token, "progress": resume.progress} if resume is not None else None,
+            )
         except (ValueError, TypeError, RecursionError) as error:
             return self._not_made(
                 Reason.ARGUMENTS_UNSENDABLE, f"The arguments cannot be written as JSON: {type(error).__name__}."
             )
         try:
-            return await self._race(call)
+            return await self._race(call, session)
         finally:
             call.close()
 
@@ -97,7 +109,7 @@ class Attempt:
 
     # --- the race ------------------------------------------------------------------------------------------------
 
-    async def _race(self, call: Call) -> Outcome:
+    async def _race(self, call: Call, session: Session) -> Outcome:
         await self._until(call.ended, self._own_limit)
         if call.ended.done():
             return self._ended(call, call.ended.result())
@@ -106,22 +118,29 @@ class Attempt:
         why = self.stop_reason
         call.cancel("cancelled" if why else "time limit")
         now, full = self._clock(), self._started + self.order.timeout
-        await self._until(call.ended, min(now + self.order.cleanup, full) if why else full, stoppable=False)
+        until = min(now + self.order.cleanup, full) if why else full
+        if why in ENDS_AWAITED and session.acknowledges:
+            self.ends_by = until = full + PATIENCE
+        await self._until(call.ended, until, stoppable=False)
         end, reason = (self._end_when_cut(End.STOPPED), why) if why else (End.TIMED_OUT, Reason.TIME_LIMIT)
         if not call.ended.done():
-            return self._cut_off(end, reason, AnswerEnd.NONE, "No answer came.", known=False)
+            evidence = f" {call.heard.evidence}" if call.heard is not None else ""
+            return self._cut_off(end, reason, AnswerEnd.NONE, f"No answer came.{evidence}", call, known=False)
         how = call.ended.result()
+        if isinstance(how, NotMade):
+            return self._refused(call, how)
+        if isinstance(how, NoAnswer):
+            return self._cut_off(end, reason, how.ended, how.why, call, known=False)
         if isinstance(how, Broke):
             if not call.went_out:
                 return self._not_made(reason, how.why)
-            return self._cut_off(end, reason, AnswerEnd.BROKEN, how.why, known=True)
+            return self._cut_off(end, reason, AnswerEnd.BROKEN, how.why, call, known=True)
         if how.kind is AnswerKind.ERROR:
-            return self._cut_off(
-                end, reason, AnswerEnd.COMPLETE, "The server ended the request with an error.", known=True
-            )
+            said = "The server ended the request with an error."
+            return self._cut_off(end, reason, AnswerEnd.COMPLETE, said, call, known=True)
         if how.kind is AnswerKind.UNREADABLE:
-            return self._cut_off(end, reason, AnswerEnd.UNREADABLE, how.text, known=True)
-        return self._answered(how)
+            return self._cut_off(end, reason, AnswerEnd.UNREADABLE, how.text, call, known=True)
+        return self._answered(how, call)
 
     async def _until(self, waited: "asyncio.Future[Any]", until: float, *, stoppable: bool = True) -> None:
         """Wait for `waited`, the boot-time `until`, or (when `stoppable`) a stop, whichever is first."""
@@ -153,14 +172,25 @@ class Attempt:
 
     # --- outcomes ------------------------------------------------------------------------------------------------
 
-    def _ended(self, call: Call, how: Answer | Broke) -> Outcome:
+    def _ended(self, call: Call, how: CallEnd) -> Outcome:
         if isinstance(how, Answer):
-            return self._answered(how)
+            return self._answered(how, call)
+        if isinstance(how, NotMade):
+            return self._refused(call, how)
         if not call.went_out:
             return self._not_made(self.stop_reason or Reason.SERVER_NOT_UP, how.why)
+        known = isinstance(how, Broke)  # a process that is gone has stopped; a remote server may go on
+        if isinstance(how, NoAnswer) and how.ended is AnswerEnd.UNREADABLE:
+            end = self._end_when_cut(End.UNREADABLE)
+            return self._cut_off(end, self.stop_reason or Reason.UNREADABLE, how.ended, how.why, call, known=known)
         reason = self.stop_reason or Reason.CONNECTION_BROKE
         detail = f"{how.why} The request had gone out and no answer came."
-        return self._cut_off(self._end_when_cut(End.BROKEN), reason, AnswerEnd.BROKEN, detail, known=True)
+        return self._cut_off(self._end_when_cut(End.BROKEN), reason, AnswerEnd.BROKEN, detail, call, known=known)
+
+    def _refused(self, call: Call, how: NotMade) -> Outcome:
+        status = call.heard.status if call.heard is not None else None
+        wire = Wire(connected=True, went_out=True, status=status, ended=AnswerEnd.COMPLETE, detail=how.why)
+        return Outcome(End.NOT_MADE, self.stop_reason or Reason.REFUSED_BY_SERVER, wire, progress=self.progress)
 
     def _end_when_cut(self, end: End) -> End:
         """What a stopping node cuts off is lost with it, and what a stop cuts off is stopped, also by a break."""
@@ -168,10 +198,10 @@ class Attempt:
             return End.LOST
         return End.STOPPED if self.stop_reason is not None else end
 
-    def _answered(self, answer: Answer) -> Outcome:
+    def _answered(self, answer: Answer, call: Call) -> Outcome:
         ended = {AnswerKind.TOO_LARGE: AnswerEnd.TOO_LARGE, AnswerKind.UNREADABLE: AnswerEnd.UNREADABLE}
         if answer.kind is AnswerKind.UNREADABLE:
-            return self._cut_off(End.UNREADABLE, Reason.UNREADABLE, AnswerEnd.UNREADABLE, answer.text, known=True)
+            return self._cut_off(End.UNREADABLE, Reason.UNREADABLE, AnswerEnd.UNREADABLE, answer.text, call, known=True)
         reason = {
             AnswerKind.ERROR: Reason.SERVER_ERROR,
             AnswerKind.INPUT: Reason.ASKED_FOR_INPUT,
@@ -183,7 +213,11 @@ class Attempt:
             End.BUSY if answer.busy else End.ANSWERED,
             reason,
             Wire(
-                connected=True, went_out=True, ended=ended.get(answer.kind, AnswerEnd.COMPLETE), detail=sentence(reason)
+                connected=True,
+                went_out=True,
+                status=call.heard.status if call.heard is not None else None,
+                ended=ended.get(answer.kind, AnswerEnd.COMPLETE),
+                detail=sentence(reason),
             ),
             result=result_of(answer),
             retry_after=answer.retry_after if answer.busy else None,
@@ -194,12 +228,13 @@ class Attempt:
         connected = reason is not Reason.SERVER_NOT_UP
         return Outcome(End.NOT_MADE, reason, Wire(connected=connected, detail=detail or sentence(reason)))
 
-    def _cut_off(self, end: End, reason: Reason, ended: AnswerEnd, detail: str, *, known: bool) -> Outcome:
+    def _cut_off(self, end: End, reason: Reason, ended: AnswerEnd, detail: str, call: Call, *, known: bool) -> Outcome:
         if end is End.TIMED_OUT:
             detail = (
                 f"It stopped itself at {self.order.own_limit:g} s of its limit of {self.order.timeout:g} s. {detail}"
             )
-        wire = Wire(connected=True, went_out=True, ended=ended, detail=detail)
+        status = call.heard.status if call.heard is not None else None
+        wire = Wire(connected=True, went_out=True, status=status, ended=ended, detail=detail)
         return Outcome(end, reason, wire, progress=self.progress, end_known=known)
 
 

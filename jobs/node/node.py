@@ -180,7 +180,7 @@ class Node:
     def _outcome_of(self, attempt: Attempt, started: float) -> Outcome:
         future = self._submit(self._run(attempt))
         try:
-            return future.result(max(0.0, started + attempt.order.timeout - self._clock()) + OVERTIME)
+            return self._waited_for(attempt, future)
         except BaseException as error:
             went_out = attempt.abandon()
             future.cancel()
@@ -194,6 +194,17 @@ class Node:
             return Outcome(
                 End.LOST, Reason.NODE_LOST, Wire(connected=True, went_out=True, detail=detail), end_known=False
             )
+
+    def _waited_for(self, attempt: Attempt, future: "concurrent.futures.Future[Outcome]") -> Outcome:
+        """The outcome; waits on where a stopped call's server is known to tell its end (RULES L2)."""
+        until = max(attempt.ends_by, self._clock()) + OVERTIME
+        while True:
+            try:
+                return future.result(max(0.0, until - self._clock()))
+            except TimeoutError:
+                if future.done() or attempt.ends_by + OVERTIME <= until:
+                    raise
+                until = attempt.ends_by + OVERTIME
 
     async def _run(self, attempt: Attempt) -> Outcome:
         pool, spec = self._running_pool(), attempt.order.server

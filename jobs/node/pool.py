@@ -13,7 +13,7 @@ from uuid import UUID
 from base.clock import boot_time
 from catalog.rules.answers import Answer
 from catalog.rules.servers import ServerSpec
-from catalog.sessions import Log, NotUp, Session, open_session
+from catalog.sessions import Clients, Log, NotUp, Session, open_session
 from jobs.node.values import NotOpened, Opened, ServerState, ServerStatus
 from jobs.rules.backoff import before_start
 from jobs.rules.reasons import Reason, sentence
@@ -61,6 +61,7 @@ class Pool:
         self._on_late: Final = on_late
         self._places: dict[Key, Place] = {}
         self._protocols: dict[Key, str] = {}  # what each server spoke when it was first asked
+        self._clients: Final = Clients()
         self._closing = False
 
     async def open(self, spec: ServerSpec) -> Opened | NotOpened:
@@ -127,9 +128,10 @@ class Pool:
             await asyncio.wait(tasks)
 
     def _start(self, place: Place, spec: ServerSpec) -> None:
-        # a generation measured before saves the probe; after a failure it may be what is wrong, so the server is asked
+        # a generation measured before saves the probe; after a failure it may be what is wrong, so a program is asked
+        # again. A remote server is kept to it: its failures are often passing, and must not lower the generation
         known = spec.protocol or self._protocols.get(spec.key, "")
-        place.spec = replace(spec, protocol="" if place.failures else known)
+        place.spec = replace(spec, protocol="" if place.failures and spec.remote is None else known)
         place.state, place.starts, place.superseded = ServerState.STARTING, place.starts + 1, False
         place.settled = asyncio.Event()
         place.leave.clear()
@@ -139,7 +141,7 @@ class Pool:
         """Own one session from its opening to its end."""
         started = boot_time()
         try:
-            session = await open_session(place.spec, place.log, on_late=self._on_late)
+            session = await open_session(place.spec, place.log, on_late=self._on_late, clients=self._clients)
         except NotUp as error:
             place.failures += 1
             self._down(place, str(error), before_start(place.failures))

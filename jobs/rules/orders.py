@@ -45,6 +45,7 @@ class Order:
     timeout: float
     own_limit: float
     cleanup: float
+    resume: "ResumePoint | None" = None  # where an attempt before it had got to (RULES P3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,25 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class ResumePoint:
+    """A token with which the server can go on, and the progress that came with it (RULES P3)."""
+
+    token: str = field(repr=False)
+    progress: float
+    total: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
-    """The last valid progress of an attempt: its value and total, never the server's message (RULES P1)."""
+    """The last valid progress of an attempt: its value and total, never the server's message (RULES P1).
+
+    `resume` is the last valid token that came with progress; `odd_token` says that one came which is none.
+    """
 
     value: float
     total: float | None
+    resume: ResumePoint | None = None
+    odd_token: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     TIME_LIMIT = "time_limit"
     CONNECTION_BROKE = "connection_broke"
     UNREADABLE = "unreadable"
+    REFUSED_BY_SERVER = "refused_by_server"
     NODE_LOST = "node_lost"
     NODE_STOPPING = "node_stopping"
     STOPPED_CANCEL = "stopped_cancel"
@@ -45,6 +46,7 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.TIME_LIMIT: "It ran past its time limit.",
     Reason.CONNECTION_BROKE: "The connection ended without an answer after the request went out.",
     Reason.UNREADABLE: "An answer came that could not be read.",
+    Reason.REFUSED_BY_SERVER: "The server refused the request before acting on it, so nothing was made.",
     Reason.NODE_LOST: "The node was lost while it ran.",
     Reason.NODE_STOPPING: "The node was stopping.",
     Reason.STOPPED_CANCEL: "It was stopped because its job was cancelled.",

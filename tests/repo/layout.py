@@ -29,6 +29,7 @@ ROOT_FILES: Final = frozenset(
 LEAVES: Final = frozenset(
     {
         "__init__",
+        "addresses",
         "canonical",
         "children",
         "clock",
@@ -42,6 +43,7 @@ LEAVES: Final = frozenset(
         "ids",
         "nudge",
         "outbound",
+        "sealing",
         "status",
         "tags",
         "tenancy",
