@@ -27,7 +27,7 @@ class Refused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server's address, read. `target` is the path with its query; `place` is `host:port`, as allow-lists spell it."""
+    """A server's address, read. `target` is the path with its query; `place` is how allow-lists spell it."""
 
     scheme: str
     host: str

@@ -41,6 +41,11 @@ def job(tenant: UUID, job_id: UUID, seq: int) -> None:
     _sender.put(jobs_group(tenant), None)
 
 
+def job_progressed(job_id: UUID) -> None:
+    """Tell pages that show this job that something of it moved which its journal does not count."""
+    _sender.put(job_group(job_id), None)
+
+
 def approvals(tenant: UUID) -> None:
     """Tell pages that show the tenant's open questions that one was opened or closed."""
     _sender.put(approvals_group(tenant), None)

@@ -34,6 +34,15 @@ class Scope(StrEnum):
     FUNCTION = "function"
 
 
+class Credential(StrEnum):
+    """What a connection shows to its server. The value lies in the tenant's vault."""
+
+    NONE = "none"
+    BEARER = "bearer"  # Authorization: Bearer …
+    HEADER = "header"  # a header of the server's own
+    OAUTH = "oauth"  # a bearer token that somebody signed in for
+
+
 class Plugin(TenantRow):
     """A folder of tools, agents and skills that belong together."""
 
@@ -74,6 +83,7 @@ class Tool(TenantRow):
     transport = word(default=Transport.STDIO)
     argv = models.JSONField(default=list)
     url = models.TextField(blank=True)
+    connection = models.CharField(max_length=64, blank=True, help_text="the name of the connection of a remote server")
     timeout = models.FloatField(default=60)
     cleanup = models.FloatField(default=6)
     startup = models.FloatField(default=60)
@@ -93,6 +103,33 @@ class Tool(TenantRow):
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["measure_due_at"], condition=Q(measure_due_at__isnull=False), name="tool_measure_due"),
+        ]
+
+
+class Connection(TenantRow):
+    """How a remote server is reached: its address, what it is shown, and what else than public hosts it may be.
+
+    `allowed` are `host:port` entries. `protocol` is what the server was found to speak, once; `credential_version`
+    changes with anything a session depends on, so that sessions are replaced.
+    """
+
+    name = models.CharField(max_length=64)
+    url = models.TextField()
+    allowed = models.JSONField(default=list)
+    protocol = models.CharField(max_length=32, blank=True)
+    credential = word(default=Credential.NONE)
+    header = models.CharField(max_length=100, blank=True)
+    credential_version = models.PositiveIntegerField(default=1)
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="connection_once"),
+            one_of("credential", Credential, "connection_credential"),
+            models.CheckConstraint(
+                condition=(Q(credential="header") & ~Q(header="")) | (~Q(credential="header") & Q(header="")),
+                name="connection_names_its_header",
+            ),
         ]
 
 

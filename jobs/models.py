@@ -253,6 +253,14 @@ class Attempt(TenantRow):
     retry_after = models.FloatField(null=True)
     progress = models.FloatField(null=True)
     total = models.FloatField(null=True)
+    resume_token = models.CharField(max_length=256, blank=True, help_text="the last valid token it was given")
+    resume_progress = models.FloatField(null=True, help_text="the progress that came with the token (RULES P3)")
+    resume_total = models.FloatField(null=True)
+    odd_token = models.BooleanField(default=False, help_text="a token came that is none")
+    resume_scope = models.CharField(max_length=64, blank=True, help_text="the connection and function of its token")
+    resumed_from = models.FloatField(null=True, help_text="the progress it went on from")
+    resumed_of = models.FloatField(null=True)
+    started_over_because = word(blank=True)
     late: "models.JSONField[Any, Any]" = models.JSONField(
         null=True, help_text="a reply after its end: evidence only (RULES L9)"
     )
@@ -268,6 +276,15 @@ class Attempt(TenantRow):
                 name="attempt_ended_when_closed",
             ),
             models.CheckConstraint(condition=Q(limit_at__gt=models.F("started_at")), name="attempt_limit_after_start"),
+            models.CheckConstraint(
+                condition=Q(resume_token="", resume_progress__isnull=True)
+                | (~Q(resume_token="") & Q(resume_progress__isnull=False)),
+                name="attempt_token_with_progress",
+            ),
+            models.CheckConstraint(
+                condition=Q(resumed_from__isnull=True) | Q(started_over_because=""),
+                name="attempt_resumed_or_started_over",
+            ),
             models.CheckConstraint(
                 condition=Q(stop_requested_at__isnull=True, stop_reason="")
                 | (Q(stop_requested_at__isnull=False) & ~Q(stop_reason="")),

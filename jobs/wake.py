@@ -52,6 +52,11 @@ def job_changed(*, tenant: UUID, job_id: UUID, seq: int, asked: bool) -> None:
         nudge.approvals(tenant)
 
 
+def job_progressed(*, job_id: UUID) -> None:
+    """A running call of the job got further, which its journal does not note: open pages may read again."""
+    nudge.job_progressed(job_id)
+
+
 def _send(task: str, queue: str, tenant: UUID, row: UUID) -> None:
     global _broker_down_until
     if any(offer(task, tenant, row) for offer in _hosts):

@@ -36,6 +36,7 @@ environ.Env.ENVIRON = {**_services(), **os.environ}
 SECRET_KEY: str = env.str("OZ0_SECRET_KEY", default="")
 if not SECRET_KEY:
     raise ImproperlyConfigured("OZ0_SECRET_KEY is not set: run `oz0 up` here first, or set it to 50 random characters")
+SECRET_KEY_FALLBACKS: list[str] = env.list("OZ0_OLD_SECRET_KEYS", default=[])
 DEBUG: bool = env.bool("OZ0_DEBUG", default=False)
 ALLOWED_HOSTS: list[str] = env.list("OZ0_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("OZ0_TRUSTED_ORIGINS", default=[])

@@ -5,7 +5,8 @@ from typing import Final
 from uuid import UUID
 
 from base import db
-from catalog.models import Function, Listing, Tool
+from catalog.models import Function, Listing, Tool, Transport
+from catalog.operations import connections
 from catalog.rules.grants import listing_problems, model_name
 from catalog.rules.kinds import traits_of
 from catalog.rules.servers import ListedFunction, MeasuredListing
@@ -26,7 +27,10 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing) -> bool:
         tool.down_reason = "\n".join(f"{p.key}: {p.message}; {p.fix}" for p in problems)
         tool.save(update_fields=["measure_due_at", "measure_failures", "down_reason"])
         current = Listing.objects.filter(tool=tool, current=True)
-        if current.filter(digest=measured.digest, protocol=measured.protocol).update(measured_at=now):
+        if tool.transport == Transport.URL:
+            connections.keep_protocol(tool, measured.protocol)
+        can = {"can_cancel": measured.can_cancel, "can_report": measured.can_report}
+        if current.filter(digest=measured.digest, protocol=measured.protocol).update(measured_at=now, **can):
             return False
         current.update(current=False)
         listing = Listing.objects.create(
@@ -37,6 +41,7 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing) -> bool:
             protocol=measured.protocol,
             server_name=measured.server_name[:200],
             server_version=measured.server_version[:200],
+            **can,
         )
         refused = {problem.key for problem in problems}
         Function.objects.bulk_create(
@@ -46,7 +51,8 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing) -> bool:
 
 
 def _function(listing: Listing, tool: Tool, entry: ListedFunction) -> Function:
-    traits = traits_of(entry.annotations, entry.meta)
+    # a remote server's word counts only once a person approved the entry; that is looked up when a call is judged
+    traits = traits_of(entry.annotations, entry.meta, trusted=tool.transport != Transport.URL)
     return Function(
         tenant_id=tool.tenant_id,
         listing=listing,

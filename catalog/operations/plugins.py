@@ -7,6 +7,8 @@ from uuid import UUID
 
 from base import db, folders
 from catalog.models import Agent, Plugin, PluginVersion, Skill, Stage, Tool, Transport
+from catalog.operations import connections
+from catalog.queries.connections import named
 from catalog.rules.agents import as_json
 from catalog.rules.manifest import MANIFEST, ToolSpec
 from catalog.rules.plugins import PluginSpec, read_plugin
@@ -46,6 +48,7 @@ def register(*, tenant: UUID, folder: Path, home: Path, actor: Actor) -> Registe
         if current is not None and current.digest == spec.digest:
             return Registered(current.pk, spec.name, spec.digest, fresh=False)
         _refuse_taken_names(spec, plugin)
+        _connect(spec, actor)
         if current is not None:
             _retire(current)
         version = PluginVersion.objects.filter(plugin=plugin, digest=spec.digest).first()
@@ -61,15 +64,37 @@ def register(*, tenant: UUID, folder: Path, home: Path, actor: Actor) -> Registe
 
 
 def _refuse_what_cannot_run(spec: PluginSpec) -> None:
-    """The studio runs programs that a tenant's calls share; anything else is refused, not run as one of those."""
-    fix = "give it a program in `mcp` and leave `url` and `sandbox` out"
+    """What the studio cannot keep apart yet is refused, not run as something else."""
+    fix = "leave `sandbox` out, or wait for a version that has it"
     problems = [
-        Problem(MANIFEST, 0, tool.id, f"{'a remote' if tool.url else 'a sandboxed'} tool cannot be run yet", fix)
-        for tool in spec.tools
-        if tool.url or tool.sandbox
+        Problem(MANIFEST, 0, tool.id, "a sandboxed tool cannot be run yet", fix) for tool in spec.tools if tool.sandbox
     ]
     if problems:
         raise BadPlugin(problems)
+
+
+def _connect(spec: PluginSpec, actor: Actor) -> None:
+    """See that each remote tool has its connection; make those whose whole, public address the plugin gives."""
+    problems = []
+    for tool in spec.tools:
+        if not tool.url:
+            continue
+        row = named(connection_name(tool))
+        try:
+            if row is not None:
+                connections.address_of(tool.url, row)
+            else:
+                connections.make_public(name=connection_name(tool), url=tool.url, actor=actor)
+        except connections.BadConnection as error:
+            fix = f"an admin makes or changes the connection {connection_name(tool)} at {connections.PAGE}"
+            problems.append(Problem(MANIFEST, 0, tool.id, str(error), fix))
+    if problems:
+        raise BadPlugin(problems)
+
+
+def connection_name(tool: ToolSpec) -> str:
+    """The connection of a remote tool: the one it names, else one named like it."""
+    return tool.connection or tool.id.lower()
 
 
 def _refuse_taken_names(spec: PluginSpec, plugin: Plugin) -> None:
@@ -139,8 +164,10 @@ def _tool(version: PluginVersion, tool: ToolSpec) -> Tool:
         tenant_id=version.tenant_id,
         plugin_version=version,
         slug=tool.id,
-        transport=Transport.STDIO,
+        transport=Transport.URL if tool.url else Transport.STDIO,
         argv=list(tool.argv),
+        url=tool.url,
+        connection=connection_name(tool) if tool.url else "",
         timeout=tool.timeout,
         cleanup=tool.cleanup,
         startup=tool.startup,

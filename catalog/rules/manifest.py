@@ -20,6 +20,8 @@ _VERSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]{0,63}\Z")
 class ToolSpec:
     """One MCP server of a plugin: a program (`argv`) or a remote server (`url`). Durations are seconds.
 
+    `url` is a whole address, or a path on the server of the connection.
+
     `manual` names skills of the same plugin, without its prefix. `check` says per function how a person finds out
     whether a write happened (RULES U7).
     """
@@ -140,8 +142,9 @@ def _argv(fields: Fields) -> tuple[str, ...]:
 
 def _url(fields: Fields) -> str:
     url = fields.text("url", longest=2_000)
-    if url and not re.match(r"https?://[^\s/@]+(/\S*)?\Z", url):
-        fields.note("url", f"{url!r} is not the address of a server", "write http:// or https://, a host, no password")
+    if url and not re.match(r"(https?://[^\s/@]+)?(/[^\s@\\]*)?\Z", url):
+        fix = "write http:// or https:// and a host, or a path such as /mcp of the connection's server; no password"
+        fields.note("url", f"{url!r} is not the address of a server", fix)
         return ""
     return url
 

@@ -147,4 +147,3 @@ async def _watch(connection: HttpConnection, method: str, params: Json | None, h
         tries = 0 if loop.time() - began > LISTEN_AGAIN[-1] else tries
         await asyncio.sleep(LISTEN_AGAIN[min(tries, len(LISTEN_AGAIN) - 1)])
         tries += 1
-

@@ -132,9 +132,7 @@ class Session:
             self._stale = True
             return
         self._read_at = asyncio.get_running_loop().time()
-        self._listing = replace(
-            task.result(), can_cancel=self._listing.can_cancel, can_report=self._listing.can_report
-        )
+        self._listing = replace(task.result(), can_cancel=self._listing.can_cancel, can_report=self._listing.can_report)
         self._functions = {function.name: function for function in self._listing.functions}
 
     def send(

@@ -148,7 +148,7 @@ def _may_run_again(call: Call, job: Job) -> str:
 
     Raises `BadAnswer` when a switch or the policy forbids the call by now.
     """
-    ruling = verdicts.rule_on(call, job, open_world=call.function.open_world if call.function else True)
+    ruling = verdicts.rule_on(call, job)
     if isinstance(ruling, verdicts.Switched):
         raise BadAnswer(f"a kill switch is on ({ruling.detail}); turn it off first, or answer otherwise")
     if isinstance(ruling.verdict, Refuse):

@@ -130,14 +130,11 @@ def _take(
         call.tool_slug = function.tool.slug
         call.function_name = function.name
         call.kind = function.kind
-        call.read_only = function.read_only
-        call.retry_safe = function.retry_safe
-        call.honours_key = function.honours_key
         call.entry_digest = function.entry_digest
     if ready.reason is not None or function is None:
         _begin(call, CallState.ERRORED, reason=ready.reason or Why.NO_SUCH_FUNCTION, now=now, detail=ready.trouble)
         return call
-    ruling = verdicts.rule_on(call, job, open_world=function.open_world)
+    ruling = verdicts.rule_on(call, job)
     if isinstance(ruling, verdicts.Switched):
         _begin(call, CallState.REFUSED, reason=ruling.reason, now=now, detail=ruling.detail)
         return call

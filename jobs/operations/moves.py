@@ -6,7 +6,8 @@ from uuid import UUID
 
 from jobs.models import END_STATES, Attempt, Call, Hold, Job, Node, Turn
 from jobs.operations import events
-from jobs.rules.orders import Outcome
+from jobs.rules.orders import Outcome, Progress
+from jobs.rules.resume import sentence
 from jobs.rules.states import (
     CALL_FINAL,
     CALL_MOVES,
@@ -101,8 +102,15 @@ def node(row: Node, to: NodeState, *, now: datetime) -> bool:
 def open_attempt(row: Attempt) -> None:
     """Write a new attempt, open. PostgreSQL refuses a second open one of the same call."""
     row.save(force_insert=True)
+    how = sentence(row.resumed_from, row.resumed_of, row.started_over_because)
     events.record(
-        row.job_id, "attempt.started", call=row.call_id, attempt=str(row.pk), number=row.number, node=str(row.node_id)
+        row.job_id,
+        "attempt.started",
+        call=row.call_id,
+        attempt=str(row.pk),
+        number=row.number,
+        node=str(row.node_id),
+        **({"how": how} if how else {}),
     )
 
 
@@ -124,7 +132,7 @@ def close_attempt(row: Attempt, outcome: Outcome, *, now: datetime) -> bool:
         },
     }
     if outcome.progress is not None:
-        fields |= {"progress": outcome.progress.value, "total": outcome.progress.total}
+        fields |= progress_fields(outcome.progress)
     if Attempt.objects.filter(pk=row.pk, ended_at__isnull=True).update(**fields) != 1:
         return False
     _mirror(row, fields)
@@ -138,6 +146,15 @@ def close_attempt(row: Attempt, outcome: Outcome, *, now: datetime) -> bool:
         reason=outcome.reason,
     )
     return True
+
+
+def progress_fields(progress: Progress) -> dict[str, Any]:
+    """The fields of an attempt that keep its progress and where another could go on (RULES P1, P5)."""
+    fields: dict[str, Any] = {"progress": progress.value, "total": progress.total, "odd_token": progress.odd_token}
+    if progress.resume is not None:
+        point = progress.resume
+        fields |= {"resume_token": point.token, "resume_progress": point.progress, "resume_total": point.total}
+    return fields
 
 
 def cancel_waiting_calls(job_id: UUID, *, reason: str, now: datetime) -> list[UUID]:

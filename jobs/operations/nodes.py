@@ -7,6 +7,8 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
+from base import db
+from jobs import wake
 from jobs.models import Attempt, Node
 from jobs.operations import moves
 from jobs.rules.limits import LEASE
@@ -93,5 +95,8 @@ def stop_requests(*, tenant_attempts: list[tuple[UUID, UUID]]) -> list[StopReque
 
 
 def keep_progress(*, attempt_id: UUID, progress: Progress) -> None:
-    """Keep the last progress of an open attempt (RULES P1). Demands an open write of its tenant."""
-    Attempt.objects.filter(pk=attempt_id, ended_at__isnull=True).update(progress=progress.value, total=progress.total)
+    """Keep the last progress of an open attempt, with its resume token (RULES P1, P5). Demands an open write."""
+    attempt = Attempt.objects.filter(pk=attempt_id, ended_at__isnull=True)
+    if attempt.update(**moves.progress_fields(progress)):
+        job_id = attempt.values_list("job_id", flat=True).get()
+        db.after_commit(lambda: wake.job_progressed(job_id=job_id))

@@ -1,10 +1,12 @@
 """May this call run now? Kill switches first, then the policy in force; both are read under the gate."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from base import db
 from base.canonical import digest
 from catalog.queries import policies, switches
+from catalog.queries.trust import traits_now
 from catalog.rules.kinds import Kind
 from catalog.rules.policy import Allow, Ask, Facts, Refuse, judge
 from jobs.models import Call, Hold, Job
@@ -35,8 +37,12 @@ class Switched:
     reason: Why = Why.KILL_SWITCH
 
 
-def rule_on(call: Call, job: Job, *, open_world: bool) -> Ruling | Switched:
-    """Judge a call by the switches and the policy in force (RULES L7, A2, B6). The gate must be held."""
+def rule_on(call: Call, job: Job) -> Ruling | Switched:
+    """Judge a call by the switches and the policy in force (RULES L7, A2, B6). The gate must be held.
+
+    What the call's function says of itself is taken anew, as far as its word counts now (RULES U1).
+    """
+    open_world = _take_the_word(call)
     switch = switches.over_call(agent=job.agent_name, tool=call.tool_slug, function=call.function_name)
     if switch is not None:
         return Switched(f"{switch.scope} {switch.target}".strip())
@@ -55,6 +61,21 @@ def rule_on(call: Call, job: Job, *, open_world: bool) -> Ruling | Switched:
         ),
     )
     return Ruling(verdict, number, _binding(call, verdict) if isinstance(verdict, Ask) else "")
+
+
+def word_of(call: Call) -> dict[str, Any]:
+    """The fields of a call that hold what its function says of itself, to be saved with its next move."""
+    return {name: getattr(call, name) for name in ("kind", "read_only", "retry_safe", "honours_key")}
+
+
+def _take_the_word(call: Call) -> bool:
+    """Set what the function says of itself, as far as that counts now; whether it reaches the outside world."""
+    if call.function is None:
+        return True
+    traits = traits_now(call.function)
+    call.kind, call.read_only = traits.kind, traits.read_only
+    call.retry_safe, call.honours_key = traits.retry_safe, traits.honours_key
+    return traits.open_world
 
 
 def approved(call: Call, ruling: Ruling) -> bool:

@@ -4,22 +4,18 @@ Intent, commit, act, outcome: nothing is sent inside a transaction, and a crash 
 that the sweep settles by rule.
 """
 
-import sys
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Final, assert_never
 from uuid import UUID
 
-from django.conf import settings
-
 from base import db
-from catalog.models import Tool
-from catalog.rules.manifest import command
 from catalog.rules.policy import Allow, Ask
 from catalog.rules.servers import ServerSpec
 from jobs import wake
 from jobs.models import END_STATES, Attempt, Call, Job, Node
-from jobs.operations import bodies, events, holds, moves, verdicts
+from jobs.operations import bodies, events, holds, moves, resuming, verdicts
+from jobs.operations.servers import server_of
 from jobs.queries import locks
 from jobs.rules import reasons
 from jobs.rules.limits import MAX_OPENINGS, backoff, own_limit
@@ -29,21 +25,6 @@ from jobs.rules.states import CallState, Effect, HoldKind, JobState, NodeState
 from jobs.rules.why import Why
 
 RESULT_SHOWN: Final = 8 * 1024  # characters of a result kept on the call's own row
-
-
-def server_of(tool: Tool) -> ServerSpec:
-    """The server that a tool's calls need."""
-    return ServerSpec(
-        tenant=tool.tenant_id,
-        tool_id=tool.pk,
-        tool=tool.slug,
-        version=tool.plugin_version.digest,
-        credential_version="",
-        argv=command(tuple(tool.argv), python=sys.executable, home=str(settings.OZ0_HOME)),
-        cwd=tool.plugin_version.folder,
-        startup=tool.startup,
-        slots=tool.slots,
-    )
 
 
 def server_needed(*, tenant: UUID, call_id: UUID) -> ServerSpec | None:
@@ -86,7 +67,7 @@ def _claim(call_id: UUID, node_id: UUID, attempt_id: UUID, now: datetime, *, alo
     function = call.function
     if function is None:  # an entry is never deleted; a call without one never got here
         return None
-    ruling = verdicts.rule_on(call, job, open_world=function.open_world)
+    ruling = verdicts.rule_on(call, job)
     if isinstance(ruling, verdicts.Ruling):
         may_run = isinstance(ruling.verdict, Allow) or (
             isinstance(ruling.verdict, Ask) and verdicts.approved(call, ruling)
@@ -117,6 +98,8 @@ def _open_attempt(
         limit_at=now + timedelta(seconds=tool.timeout),
         own_limit=own_limit(tool.timeout),
     )
+    server = server_of(tool)
+    resume = resuming.prepare(attempt, call, server)
     moves.open_attempt(attempt)
     moves.call(
         call,
@@ -128,6 +111,7 @@ def _open_attempt(
         rule_id=rule.id,
         rule_digest=rule.digest,
         policy_number=ruling.policy,
+        **verdicts.word_of(call),
     )
     return Order(
         tenant=call.tenant_id,
@@ -135,7 +119,7 @@ def _open_attempt(
         call_id=call.pk,
         attempt_id=attempt.pk,
         number=attempt.number,
-        server=server_of(tool),
+        server=server,
         function=call.function_name,
         arguments=bodies.arguments_of(call),
         key=call.key,
@@ -144,6 +128,7 @@ def _open_attempt(
         timeout=tool.timeout,
         own_limit=attempt.own_limit,
         cleanup=tool.cleanup,
+        resume=resume,
     )
 
 
@@ -155,6 +140,7 @@ def _stop_before_start(call: Call, job: Job, ruling: verdicts.Ruling | verdicts.
         return
     rule = ruling.verdict.rule
     judged: dict[str, Any] = {"rule_id": rule.id, "rule_digest": rule.digest, "policy_number": ruling.policy}
+    judged |= verdicts.word_of(call)
     if isinstance(ruling.verdict, Ask):
         reason = Why.POLICY_ASKS_AGAIN if call.holds.exclude(approves="").exists() else Why.POLICY_ASKS
         moves.call(call, CallState.HELD, reason=reason, now=now, **judged)

@@ -10,6 +10,7 @@ from jobs.models import Attempt, Body, Call, Hold
 from jobs.queries.story import Says, answered, says_of
 from jobs.queries.trace import name_of
 from jobs.rules.limits import MAX_ATTEMPTS
+from jobs.rules.resume import sentence as how_it_began
 from jobs.rules.states import AttemptState, CallState, HoldKind, HoldState
 from jobs.rules.why import sentence
 
@@ -27,7 +28,10 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:
-    """One attempt with its evidence. `done` is the share of its progress, 0 to 100, None without a total."""
+    """One attempt with its evidence. `done` is the share of its progress, 0 to 100, None without a total.
+
+    `began` says where a further attempt went on, or why it started over.
+    """
 
     shown_id: str
     number: int
@@ -42,6 +46,7 @@ class AttemptRow:
     limit_at: datetime
     progress: str
     done: float | None
+    began: str
     retry_after: float | None
     stop_requested_at: datetime | None
     end_known: bool
@@ -166,6 +171,7 @@ def attempt_row(one: Attempt) -> AttemptRow:
         limit_at=one.limit_at,
         progress=_progress(one),
         done=min(100.0, max(0.0, done)) if done is not None else None,
+        began=how_it_began(one.resumed_from, one.resumed_of, one.started_over_because),
         retry_after=one.retry_after,
         stop_requested_at=one.stop_requested_at,
         end_known=one.end_known,

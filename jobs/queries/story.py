@@ -8,6 +8,7 @@ from base import figures
 from jobs.models import Attempt, Call, Hold, Job
 from jobs.queries.standstill import why_not_moving
 from jobs.rules.limits import MAX_ATTEMPTS
+from jobs.rules.resume import sentence as how_it_began
 from jobs.rules.states import CallState, Effect, HoldKind, HoldState
 from jobs.rules.why import Why, sentence
 
@@ -54,14 +55,7 @@ def says_of(job: Job, call: Call, attempts: list[Attempt], holds: list[Hold], no
         case CallState.QUEUED:
             return Says(why_not_moving(job, call, now))
         case CallState.RUNNING:
-            return (
-                Says(
-                    f"attempt {last.number} of up to {MAX_ATTEMPTS if call.retry_safe else 1}, limit in",
-                    until=last.limit_at,
-                )
-                if last
-                else Says("")
-            )
+            return Says(_running(call, last), until=last.limit_at) if last else Says("")
         case CallState.RETRYING:
             why = sentence(last.reason) if last else ""
             coming = f"Attempt {len(attempts) + 1} of {MAX_ATTEMPTS}"
@@ -102,10 +96,26 @@ def _with_effect(call: Call, last: Attempt | None, text: str) -> str:
     return f"{text} {MAY_HAVE_ACTED if last is None or last.end_known else MAY_STILL_LAND}"
 
 
+def _running(call: Call, last: Attempt) -> str:
+    of = f" of {last.total:g}" if last.total else ""
+    parts = [
+        f"attempt {last.number} of up to {MAX_ATTEMPTS if call.retry_safe else 1}",
+        _began(last),
+        f"progress {last.progress:g}{of}" if last.progress is not None else "",
+        "limit in",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _began(attempt: Attempt) -> str:
+    return how_it_began(attempt.resumed_from, attempt.resumed_of, attempt.started_over_because)
+
+
 def _how_it_went(attempts: list[Attempt], holds: list[Hold]) -> str:
     parts = [answered(hold) for hold in holds if hold.state == HoldState.ANSWERED]
     if len(attempts) > 1:
         parts.append(f"{len(attempts)} attempts: the first ended “{attempts[0].state.replace('_', ' ')}”")
+        parts += [f"attempt {one.number} {_began(one)}" for one in attempts[-1:] if _began(one)]
     return " · ".join(parts)
 
 

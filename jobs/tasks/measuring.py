@@ -7,13 +7,13 @@ from catalog.models import Tool
 from catalog.operations import listings
 from jobs.node.node import Node
 from jobs.node.values import CannotMeasure
-from jobs.operations import work
+from jobs.operations.servers import server_of
 
 
 def measure(node: Node, *, tenant: UUID, tool_id: UUID) -> None:
     """Measure one tool now. A server that cannot be listed is tried again later, and its page says why."""
     with db.read(tenant):
-        spec = work.server_of(Tool.objects.select_related("plugin_version").get(pk=tool_id))
+        spec = server_of(Tool.objects.select_related("plugin_version").get(pk=tool_id))
     try:
         measured = node.measure(spec)
     except CannotMeasure as error:

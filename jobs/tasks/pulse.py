@@ -18,6 +18,7 @@ from jobs.models import Attempt
 from jobs.operations import nodes, sweep
 from jobs.queries import due
 from jobs.rules.limits import LEASE
+from jobs.rules.orders import Progress
 
 if TYPE_CHECKING:
     from jobs.tasks.host import Host
@@ -38,7 +39,7 @@ class Pulse:
         self._next_beat = 0.0
         self._last_beat = boot_time()
         self._may_lose_nodes_at = 0.0
-        self._kept: dict[UUID, float] = {}
+        self._kept: dict[UUID, Progress] = {}
 
     def start(self) -> None:
         """Start beating."""
@@ -56,20 +57,25 @@ class Pulse:
 
     def _beat_on(self) -> None:
         while not self._stop.is_set():
+            hurried = self._hurry.is_set()
             self._hurry.clear()
             try:
                 close_old_connections()
-                if boot_time() >= self._next_beat:
+                beats = boot_time() >= self._next_beat
+                if beats:
                     self._next_beat = boot_time() + PERIOD
                     self._beat()
-                self._claim()
+                else:
+                    self._flush_progress()
+                if beats or hurried:
+                    self._claim()
             except (DatabaseError, InterfaceError) as error:
                 connection.close()
                 log.warning("the pulse could not reach the database (%s)", type(error).__name__)
                 self._stop.wait(PERIOD / 5)
             except Exception:
                 log.exception("the pulse missed a beat by an error of ours")
-            self._hurry.wait(max(0.0, self._next_beat - boot_time()))
+            self._hurry.wait(min(PERIOD / 2, max(0.0, self._next_beat - boot_time())))
         connection.close()
 
     def _beat(self) -> None:
@@ -107,12 +113,13 @@ class Pulse:
         ]
 
     def _flush_progress(self) -> None:
+        """Twice a beat, so that a resume token is durable within a second of its arrival (RULES P5)."""
         tenants = self._host.open_attempts()
         for attempt_id, progress in self._host.node.progress().items():
-            if attempt_id in tenants and self._kept.get(attempt_id) != progress.value:
+            if attempt_id in tenants and self._kept.get(attempt_id) != progress:
                 with db.write(tenants[attempt_id]):
                     nodes.keep_progress(attempt_id=attempt_id, progress=progress)
-                self._kept[attempt_id] = progress.value
+                self._kept[attempt_id] = progress
         self._kept = {attempt_id: value for attempt_id, value in self._kept.items() if attempt_id in tenants}
 
     def _stop_attempts(self) -> None:

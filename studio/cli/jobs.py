@@ -189,6 +189,8 @@ def _words(kind: str, data: Mapping[str, Any], call: str) -> str:
             return f"turn {data['turn']} {data['to']}"
         case "call.submitted" | "call.moved":
             return f"{call} {data['to']}"
+        case "attempt.started" if data.get("how"):
+            return f"{call} attempt {data['number']}: {data['how']}"
         case "hold.opened":
             return f"{call} waits for a person ({data['hold_kind']})"
         case _:

@@ -12,7 +12,7 @@ from catalog.models import Agent, Plugin, PluginVersion, Stage, Tool
 from catalog.operations.plugins import Registered, register
 from catalog.rules.agents import from_json
 from catalog.rules.problems import BadPlugin
-from jobs.operations.work import server_of
+from jobs.operations.servers import server_of
 from tenants.models import AuditEntry
 from tenants.rules.who import SYSTEM
 from tests.builders import a_tenant

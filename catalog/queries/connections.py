@@ -1,0 +1,67 @@
+"""Which connections there are, and what each is used for. Never a secret."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from base import db
+from catalog.models import Connection, Credential, Listing, Stage, Tool
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionRow:
+    """One connection as its page shows it. `tools` are the current tools that use it."""
+
+    id: UUID
+    name: str
+    url: str
+    allowed: tuple[str, ...]
+    credential: Credential
+    header: str
+    protocol: str
+    changed_at: datetime
+    tools: tuple[str, ...]
+    can_cancel: bool | None
+    can_report: bool | None
+    trouble: str
+
+
+def named(name: str) -> Connection | None:
+    """The connection of this name."""
+    return Connection.objects.filter(name=name).first()
+
+
+def connections_page(tenant: UUID) -> tuple[tuple[ConnectionRow, ...], datetime]:
+    """All connections of a tenant by name, and the time."""
+    with db.read(tenant) as now:
+        tools = list(Tool.objects.filter(plugin_version__stage=Stage.CURRENT).exclude(connection="").order_by("slug"))
+        listings = {one.tool_id: one for one in Listing.objects.filter(tool__in=tools, current=True)}
+        rows = tuple(
+            _row(one, [tool for tool in tools if tool.connection == one.name], listings)
+            for one in Connection.objects.order_by("name")[:500]
+        )
+        return rows, now
+
+
+def users_of(name: str) -> list[str]:
+    """The current tools that use a connection."""
+    using = Tool.objects.filter(plugin_version__stage=Stage.CURRENT, connection=name)
+    return list(using.order_by("slug").values_list("slug", flat=True))
+
+
+def _row(one: Connection, tools: list[Tool], listings: dict[UUID, Listing]) -> ConnectionRow:
+    measured = [listings[tool.pk] for tool in tools if tool.pk in listings]
+    return ConnectionRow(
+        id=one.pk,
+        name=one.name,
+        url=one.url,
+        allowed=tuple(one.allowed),
+        credential=Credential(one.credential),
+        header=one.header,
+        protocol=one.protocol,
+        changed_at=one.changed_at,
+        tools=tuple(tool.slug for tool in tools),
+        can_cancel=all(listing.can_cancel for listing in measured) if measured else None,
+        can_report=all(listing.can_report for listing in measured) if measured else None,
+        trouble=next((tool.down_reason for tool in tools if tool.down_reason), ""),
+    )

@@ -1,0 +1,31 @@
+"""Which server a tool's calls need, complete with what it takes to reach it."""
+
+import sys
+
+from django.conf import settings
+
+from catalog.models import Tool, Transport
+from catalog.operations.connections import remote_of
+from catalog.rules.manifest import command
+from catalog.rules.servers import Remote, ServerSpec
+
+
+def server_of(tool: Tool) -> ServerSpec:
+    """The server that a tool's calls need. Demands an open read or write of its tenant."""
+    remote: Remote | None = None
+    protocol = credential_version = ""
+    if tool.transport == Transport.URL:
+        remote, protocol, credential_version = remote_of(tool)
+    return ServerSpec(
+        tenant=tool.tenant_id,
+        tool_id=tool.pk,
+        tool=tool.slug,
+        version=tool.plugin_version.digest,
+        credential_version=credential_version,
+        argv=command(tuple(tool.argv), python=sys.executable, home=str(settings.OZ0_HOME)),
+        cwd=tool.plugin_version.folder,
+        startup=tool.startup,
+        slots=tool.slots,
+        protocol=protocol,
+        remote=remote,
+    )

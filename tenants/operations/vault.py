@@ -1,0 +1,65 @@
+"""The tenant's vault: named secrets, sealed under the studio's own, opened only for the work that needs them.
+
+To replace `OZ0_SECRET_KEY`: put the old one into `OZ0_OLD_SECRET_KEYS`, restart, and seal everything again.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.conf import settings
+
+from base import db, sealing
+from tenants.models import Secret
+
+
+class NoSecret(LookupError):
+    """The vault holds no secret of this name, or it does not open. The message says what to do."""
+
+
+def put(name: str, value: str) -> int:
+    """Keep a secret under a name, replacing the one before; its new version. Demands an open write."""
+    now, tenant = db.must_write(), db.writing_tenant()
+    sealed = sealing.seal(value, about=_about(tenant, name), secret=settings.SECRET_KEY)
+    row = Secret.objects.select_for_update(no_key=True).filter(name=name).first()
+    if row is None:
+        return Secret.objects.create(tenant_id=tenant, name=name, ciphertext=sealed, changed_at=now).version
+    row.ciphertext, row.version, row.changed_at = sealed, row.version + 1, now
+    row.save(update_fields=["ciphertext", "version", "changed_at"])
+    return row.version
+
+
+def get(tenant: UUID, name: str) -> str:
+    """The secret of this name. Raises `NoSecret`. Demands an open read or write of the tenant."""
+    row = Secret.objects.filter(name=name).first()
+    if row is None:
+        raise NoSecret(f"the vault has no secret {name!r}: enter it again")
+    return _open(tenant, row, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])
+
+
+def drop(name: str) -> None:
+    """Forget a secret; none of this name is no error. Demands an open write."""
+    db.must_write()
+    Secret.objects.filter(name=name).delete()
+
+
+def seal_again(*, tenant: UUID) -> int:
+    """Seal every secret of a tenant under the studio's present secret; how many. Raises `NoSecret`."""
+    accepted = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    with db.write(tenant):
+        rows = list(Secret.objects.select_for_update(no_key=True).order_by("pk"))
+        for row in rows:
+            plain = _open(tenant, row, accepted)
+            row.ciphertext = sealing.seal(plain, about=_about(tenant, row.name), secret=settings.SECRET_KEY)
+            row.save(update_fields=["ciphertext"])
+    return len(rows)
+
+
+def _open(tenant: UUID, row: Secret, accepted: Sequence[str]) -> str:
+    try:
+        return sealing.unseal(bytes(row.ciphertext), about=_about(tenant, row.name), accepted=accepted)
+    except sealing.CannotOpen as error:
+        raise NoSecret(f"{row.name}: {error}") from error
+
+
+def _about(tenant: UUID, name: str) -> str:
+    return f"{tenant}/{name}"
