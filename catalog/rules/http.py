@@ -22,7 +22,7 @@ class Heard:
     """The record of one exchange, filled in as its answer comes.
 
     `message` is the response that carries the request's id. `overlong` says that it came and was too large to keep.
-    `trouble` is one sentence on how the body ended badly, empty when it ended well.
+    `trouble` is one sentence on how the body ended badly, empty when it ended well; `unread` on what it held instead.
     """
 
     status: int | None = None
@@ -31,6 +31,7 @@ class Heard:
     message: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None  # a JSON-RPC error that carries no id
     overlong: bool = False
+    unread: str = ""
     trouble: str = ""
 
     @property
@@ -119,4 +120,4 @@ def _refused_unread(heard: Heard) -> bool:
 def _unread(heard: Heard) -> str:
     kind = heard.headers.get("content-type", "").partition(";")[0].strip()[:60]
     what = f"HTTP status {heard.status}" + (f" with {kind}" if kind and kind.isascii() and kind.isprintable() else "")
-    return f"The answer holds no response to the call ({what}, {heard.arrived} bytes). {heard.trouble}".rstrip()
+    return f"The answer holds no response to the call ({what}, {heard.arrived} bytes). {heard.unread} {heard.trouble}".rstrip()

@@ -80,7 +80,7 @@ class Exchange:
             if any(self._took(event) for event in events.rest()):
                 return
             raise
-        if not any(self._took(event) for event in events.rest()):
+        if not any(self._took(event) for event in events.rest()) and not self.heard.unread:
             self.heard.trouble = "The answer's stream ended without a response to the call."
 
     async def _read_body(self, reply: outbound.Reply, *, is_json: bool) -> None:
@@ -105,7 +105,7 @@ class Exchange:
         try:
             message = json.loads(event.decode("utf-8", "replace"), parse_constant=_no_constant)
         except (ValueError, RecursionError):
-            self.heard.trouble = "What came is not JSON."
+            self.heard.unread = "What came is not JSON."
             return False
         for one in message if isinstance(message, list) else [message]:
             if isinstance(one, dict) and self._is_answer(one):
