@@ -120,4 +120,5 @@ def _refused_unread(heard: Heard) -> bool:
 def _unread(heard: Heard) -> str:
     kind = heard.headers.get("content-type", "").partition(";")[0].strip()[:60]
     what = f"HTTP status {heard.status}" + (f" with {kind}" if kind and kind.isascii() and kind.isprintable() else "")
-    return f"The answer holds no response to the call ({what}, {heard.arrived} bytes). {heard.unread} {heard.trouble}".rstrip()
+    said = [f"The answer holds no response to the call ({what}, {heard.arrived} bytes).", heard.unread, heard.trouble]
+    return " ".join(part for part in said if part)
