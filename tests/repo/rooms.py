@@ -8,6 +8,7 @@ from tests.repo.tree import PRODUCT, Finding, dotted, imported_names, sources
 
 ASYNC: Final = (
     "base/nudge.py",
+    "base/outbound.py",
     "budgets/mcp/",
     "catalog/sessions/",
     "jobs/consumers",
