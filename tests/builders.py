@@ -16,7 +16,7 @@ from catalog.rules.servers import ListedFunction, MeasuredListing
 from catalog.rules.wire import AnswerEnd, Wire
 from jobs.models import Attempt, Call, Hold, Job, Starter, Turn
 from jobs.operations import cancel, holds, intake, nodes, sweep, switches, turns, work
-from jobs.queries import history
+from jobs.queries import history, locks
 from jobs.rules.orders import End, Order, Outcome, Result
 from jobs.rules.reasons import Reason
 from jobs.rules.states import CallState, JobState
@@ -215,6 +215,7 @@ def a_retrying_call(world: World, function: str = "look", outcome: Outcome | Non
 def a_policy(world: World, *rules: Mapping[str, Any]) -> None:
     """These rules in force from now on."""
     with db.write(world.tenant) as now:
+        locks.gate_alone()
         number = PolicyVersion.objects.count() + 1
         PolicyVersion.objects.create(tenant_id=world.tenant, number=number, rules=list(rules), made_at=now)
 
