@@ -69,13 +69,14 @@ def says_of(job: Job, call: Call, attempts: list[Attempt], holds: list[Hold], no
             asked_at = last.stop_requested_at if last else None
             return Says("Being stopped for" if asked_at else "Being stopped", since=asked_at, after=after)
         case CallState.CANCELED:
-            return Says(_with_effect(call, last, sentence(call.reason)))
+            return Says(_with_effect(call, last, sentence(call.reason), acted=call.effect != Effect.NONE))
         case CallState.SUCCEEDED | CallState.HAPPENED:
             return Says(_how_it_went(attempts, holds))
         case CallState.REFUSED if call.reason == Why.DENIED:
             return Says(_who(holds, HoldState.ANSWERED) or sentence(call.reason))
         case _:
-            return Says(_with_effect(call, last, call.detail or sentence(call.reason)))
+            text = call.detail or sentence(call.reason)
+            return Says(_with_effect(call, last, text, acted=call.effect == Effect.MAYBE))
 
 
 def answered(hold: Hold) -> str:
@@ -90,8 +91,8 @@ def answered(hold: Hold) -> str:
     return f"{ANSWERS.get(hold.answer, hold.answer)} by {hold.answered_by.get_username()} after {waited}"
 
 
-def _with_effect(call: Call, last: Attempt | None, text: str) -> str:
-    if call.read_only or call.effect != Effect.MAYBE:
+def _with_effect(call: Call, last: Attempt | None, text: str, *, acted: bool) -> str:
+    if call.read_only or not acted:
         return text
     return f"{text} {MAY_HAVE_ACTED if last is None or last.end_known else MAY_STILL_LAND}"
 

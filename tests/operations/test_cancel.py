@@ -150,11 +150,11 @@ def test_a_cancelled_call_of_a_lost_node_is_over_only_when_its_full_timeout_has_
     call = a_call(world, "note")
     order = an_order(world, call)
     cancelled(world, order.job_id)
-    move_clock(timedelta(seconds=55))
+    move_clock(timedelta(seconds=45))
     swept()
     assert the_job(world, call).state == JobState.CANCELLING
     assert see(world, Attempt, order.attempt_id).state == "open"
-    move_clock(timedelta(seconds=6))
+    move_clock(timedelta(seconds=16))
     swept()
     assert the_job(world, call).state == JobState.CANCELED
     assert "may have acted" in told(world, call)

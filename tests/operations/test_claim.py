@@ -57,9 +57,9 @@ def test_a_claim_opens_one_attempt_with_its_limits_and_a_second_claim_gets_nothi
 
 def test_a_claim_before_the_call_is_due_gets_nothing(move_clock: Callable[[timedelta], None]) -> None:
     world = a_world()
-    call = a_retrying_call(world)
+    call = a_retrying_call(world, "look", an_outcome(End.BUSY, retry_after=40.0))
     assert claim(world, call) is None
-    move_clock(timedelta(seconds=2))
+    move_clock(timedelta(seconds=41))
     assert claim(world, call) is not None
 
 
@@ -228,8 +228,8 @@ def test_due_calls_are_found_fairly_between_tenants_and_waiting_ones_not_at_all(
     busy, quiet = a_world("busy"), a_world("quiet")
     for _ in range(3):
         a_call(busy, "note")
-    waiting = a_retrying_call(quiet)
+    waiting = a_retrying_call(quiet, "look", an_outcome(End.BUSY, retry_after=40.0))
     found = due.calls(most=10)
     assert [tenant for tenant, _ in found] == [busy.tenant] * 3
-    move_clock(timedelta(seconds=2))
+    move_clock(timedelta(seconds=41))
     assert (quiet.tenant, waiting) in due.calls(most=2)
