@@ -15,7 +15,7 @@ from pytest_django import DjangoDbBlocker
 from approvals.operations.decide import Person, decide
 from approvals.rules.deciding import Decider
 from base import db, ids
-from catalog.models import EntryApproval, Scope, Skill
+from catalog.models import Connection, EntryApproval, Scope, Skill
 from jobs.models import Body, Call, Job
 from jobs.operations import turns
 from jobs.operations.bodies import LARGE
@@ -51,6 +51,7 @@ def a_full_world(slug: str) -> World:
         )
         version = apps.get_model("catalog.PluginVersion").objects.get()
         Skill.objects.create(tenant_id=world.tenant, plugin_version=version, name="refunds", text="…")
+        Connection.objects.create(tenant_id=world.tenant, name="crm", url="https://crm.example/mcp", changed_at=now)
         EntryApproval.objects.create(
             tenant_id=world.tenant,
             tool_slug="shop",
@@ -142,6 +143,9 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "tool_transport": change("catalog_tool", "true", transport="'post'"),
     "tool_timeout_range": change("catalog_tool", "true", timeout=3601),
     "tool_positive": change("catalog_tool", "true", slots=0),
+    "connection_once": copy("catalog_connection"),
+    "connection_credential": change("catalog_connection", "true", credential="'password'"),
+    "connection_names_its_header": change("catalog_connection", "true", header="'X-Key'"),
     "listing_one_current": copy("catalog_listing"),
     "function_once": copy("catalog_function"),
     "agent_once": copy("catalog_agent"),
@@ -170,6 +174,10 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "attempt_state": change("jobs_attempt", "state = 'answered'", state="'won'"),
     "attempt_ended_when_closed": change("jobs_attempt", "state = 'open'", state="'answered'"),
     "attempt_limit_after_start": change("jobs_attempt", "true", limit_at="started_at"),
+    "attempt_token_with_progress": change("jobs_attempt", "true", resume_token="'t1'"),
+    "attempt_resumed_or_started_over": change(
+        "jobs_attempt", "true", resumed_from="1", started_over_because="'no_token'"
+    ),
     "attempt_stop_says_why": change("jobs_attempt", "true", stop_requested_at="now()"),
     "hold_one_open": copy("jobs_hold", "state = 'open'"),
     "hold_state": change("jobs_hold", "state = 'open'", state="'denied'", closed_at="now()"),
