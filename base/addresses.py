@@ -17,6 +17,7 @@ _NUMBER: Final = re.compile(r"(?:[0-9]+|0x[0-9a-f]*)\Z")
 _PLAIN_V4: Final = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}\Z")
 _ENTRY: Final = re.compile(r"(?P<host>\[[^\]]+\]|[^:\[\]]+):(?P<port>[0-9]{1,5})\Z")
 _TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"), IPv6Network("2002::/16"))
+_METADATA: Final = frozenset({IPv4Address("169.254.169.254"), IPv6Address("fd00:ec2::254")})
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 type Address = IPv4Address | IPv6Address
 
@@ -139,14 +140,11 @@ def _host(host: str, *, bracketed: bool) -> str:
 
 def _not_public(address: Address) -> str | None:
     """Why an address is not one of the public internet's, or None."""
-    if isinstance(address, IPv6Address):
-        if address.ipv4_mapped is not None:
-            return f"which is {address.ipv4_mapped} in another spelling"
-        if address.teredo is not None or any(address in network for network in _TRANSLATED):
-            return "which is an IPv4 address in another spelling"
+    if _translated(address):
+        return "which is an IPv4 address in another spelling"
     if address.is_loopback:
         return "this machine itself"
-    if address.is_link_local:
+    if address.is_link_local or address in _METADATA:
         return "a link-local address, where clouds keep their credentials"
     if address.is_multicast:
         return "a multicast address"
@@ -157,8 +155,12 @@ def _not_public(address: Address) -> str | None:
 
 def _inside(address: Address) -> bool:
     """This machine and private networks: what an allow-list entry may name by a host's name."""
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+    closed = address.is_link_local or address.is_multicast or address.is_unspecified or address in _METADATA
+    return (address.is_loopback or address.is_private) and not closed and not _translated(address)
+
+
+def _translated(address: Address) -> bool:
+    if not isinstance(address, IPv6Address):
         return False
-    return (address.is_loopback or address.is_private) and not (
-        address.is_link_local or address.is_multicast or address.is_unspecified
-    )
+    mapped = address.ipv4_mapped is not None or address.teredo is not None
+    return mapped or any(address in network for network in _TRANSLATED)

@@ -12,6 +12,7 @@ import re
 import signal
 import socket
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -143,7 +144,7 @@ def main() -> None:
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", options.port))
-    print(f"archive at http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
+    print(f"archive at http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)  # noqa: T201  what it is started for
     _serve(older(app) if options.older else app, listener)
 
 
@@ -156,7 +157,7 @@ def _serve(app: ASGIApp, listener: socket.socket) -> None:
             config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
             uvicorn.Server(config).run(sockets=[listener])
             os._exit(0)
-        signal.signal(signal.SIGTERM, lambda *_: _end(child))
+        signal.signal(signal.SIGTERM, partial(_end, child))
         try:
             _, status = os.waitpid(child, 0)
         except KeyboardInterrupt:
@@ -166,7 +167,7 @@ def _serve(app: ASGIApp, listener: socket.socket) -> None:
             return
 
 
-def _end(child: int) -> None:
+def _end(child: int, *_: object) -> None:
     os.kill(child, signal.SIGKILL)
     os._exit(0)
 
