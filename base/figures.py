@@ -1,10 +1,19 @@
 """How numbers read: durations, counts and sizes, short and always the same."""
 
 from datetime import datetime, timedelta
+from typing import Final
+
+UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
-def duration(span: timedelta | float | None) -> str:
-    """`0.6 s`, `41 s`, `3 m 41 s`, `3 h 02 m`, `2 d 4 h`; nothing for None. Seconds when given a number."""
+def duration(span: timedelta | float | None, *, round_one: bool = False) -> str:
+    """`0.6 s`, `41 s`, `3 m 41 s`, `3 h 02 m`, `2 d 4 h`; nothing for None. Seconds when given a number.
+
+    `round_one` is for marks of a ruler: `1 s`, `1 m`, `2 h`.
+    """
+    if round_one and span is not None and not isinstance(span, timedelta):
+        unit, name = next(((unit, name) for unit, name in UNITS if span >= unit and span % unit == 0), (1, "s"))
+        return f"{span / unit:g} {name}"
     if span is None:
         return ""
     seconds = max(0.0, span.total_seconds() if isinstance(span, timedelta) else float(span))

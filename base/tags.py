@@ -82,6 +82,12 @@ def duration(span: timedelta | float | None) -> str:
 
 
 @register.filter
+def mark(seconds: float) -> str:
+    """A round number of seconds at a mark of a ruler."""
+    return figures.duration(seconds, round_one=True)
+
+
+@register.filter
 def size(count: int) -> str:
     """A number of bytes in short words."""
     return figures.size(count)

@@ -42,9 +42,9 @@ class ToolRow:
     functions: tuple[FunctionRow, ...]
 
     @property
-    def undeclared(self) -> int:
-        """How many of its functions do not say what they do."""
-        return sum(bool(function.undeclared) for function in self.functions)
+    def counted(self) -> bool:
+        """Whether the tokens of any function are known."""
+        return any(function.tokens is not None for function in self.functions)
 
 
 @dataclass(frozen=True, slots=True)

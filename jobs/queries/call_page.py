@@ -7,6 +7,7 @@ from uuid import UUID
 
 from base import db, ids
 from jobs.models import Attempt, Body, Call, Hold
+from jobs.queries.standstill import Standstill
 from jobs.queries.story import Says, answered, says_of
 from jobs.queries.trace import name_of
 from jobs.rules.limits import MAX_ATTEMPTS
@@ -125,7 +126,7 @@ def call_page(tenant: UUID, call_id: UUID, *, whole: str = "") -> CallPage | Non
             effect=call.effect,
             why=sentence(call.reason) if call.reason else "",
             detail=call.detail,
-            says=says_of(call.job, call, attempts, holds, now),
+            says=says_of(call, attempts, holds, Standstill(call.job, now)),
             rule=call.rule_id,
             policy=call.policy_number,
             key=call.key,

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import Count, Q, QuerySet
 
 from base import db, ids
+from catalog.models import Agent
 from jobs.models import Hold, Job
 from jobs.rules.states import JOB_FINAL, JobState
 from jobs.rules.why import sentence
@@ -79,7 +80,7 @@ def jobs_page(tenant: UUID, wanted: JobFilter) -> JobsPage:
         found = list(page.select_related("started_by").defer("input", "output").order_by("-pk")[: PAGE + 1])
         newer = fitting.filter(pk__gt=wanted.newest)[:MOST_COUNTED].count() if wanted.newest is not None else 0
         asks = _asks([job.pk for job in found])
-        agents = tuple(Job.objects.order_by("agent_name").values_list("agent_name", flat=True).distinct()[:200])
+        agents = tuple(Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:200])
     rows = tuple(_row(job, asks.get(job.pk, 0)) for job in found[:PAGE])
     return JobsPage(
         rows=rows,

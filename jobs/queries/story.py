@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Final
 
 from base import figures
-from jobs.models import Attempt, Call, Hold, Job
-from jobs.queries.standstill import why_not_moving
+from jobs.models import Attempt, Call, Hold
+from jobs.queries.standstill import Standstill
 from jobs.rules.limits import MAX_ATTEMPTS
 from jobs.rules.resume import sentence as how_it_began
 from jobs.rules.states import CallState, Effect, HoldKind, HoldState
@@ -41,7 +41,7 @@ class Says:
         return len(self.text) + len(self.after) + (12 if self.until or self.since else 0)
 
 
-def says_of(job: Job, call: Call, attempts: list[Attempt], holds: list[Hold], now: datetime) -> Says:
+def says_of(call: Call, attempts: list[Attempt], holds: list[Hold], still: Standstill) -> Says:
     """The sentence for a call's line. Demands an open read of its tenant."""
     last = attempts[-1] if attempts else None
     match CallState(call.state):
@@ -53,14 +53,14 @@ def says_of(job: Job, call: Call, attempts: list[Attempt], holds: list[Hold], no
                 else Says("waits for a person")
             )
         case CallState.QUEUED:
-            return Says(why_not_moving(job, call, now))
+            return Says(still.why(call))
         case CallState.RUNNING:
             return Says(_running(call, last), until=last.limit_at) if last else Says("")
         case CallState.RETRYING:
             why = sentence(last.reason) if last else ""
             coming = f"Attempt {len(attempts) + 1} of {MAX_ATTEMPTS}"
-            if call.due_at is None or call.due_at <= now:
-                return Says(f"{why} {coming} is due. {why_not_moving(job, call, now)}".strip())
+            if call.due_at is None or call.due_at <= still.now:
+                return Says(f"{why} {coming} is due. {still.why(call)}".strip())
             return Says(f"{why} {coming} in".strip(), until=call.due_at)
         case CallState.UNKNOWN:
             return Says(f"{sentence(call.reason)} Asked: did it happen?")

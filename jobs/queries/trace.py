@@ -11,6 +11,7 @@ from base import db, ids
 from jobs.models import Attempt, Call, Hold, Job, JobCounter, Turn
 from jobs.queries.drawing import Drawing, Drawn
 from jobs.queries.lists import why_it_ended
+from jobs.queries.standstill import Standstill
 from jobs.queries.story import Says, says_of
 from jobs.rules.axis import Fold, Tick
 from jobs.rules.states import JOB_FINAL, CallState, JobState, TurnState
@@ -110,7 +111,8 @@ def trace(tenant: UUID, job_id: UUID, *, start: int | None = None) -> Trace | No
         first = calls[0].activity if calls else 1
         turns = _turns(job_id, calls, newest=start is None)
         attempts, holds = _by_call(calls)
-        stories = {call.pk: says_of(job, call, attempts[call.pk], holds[call.pk], now) for call in calls}
+        still = Standstill(job, now)
+        stories = {call.pk: says_of(call, attempts[call.pk], holds[call.pk], still) for call in calls}
         head = _head(job, tokens=_tokens(job_id))
         last = calls[-1].activity if calls else 0
         after = last + 1 if Call.objects.filter(job_id=job_id, activity__gt=last).exists() and calls else None

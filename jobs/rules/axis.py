@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 FOLD_WIDTH: Final = 2.5  # of 100
-LEAST_FOLD: Final = 5.0  # seconds; shorter idle time is drawn as it is
+LEAST_FOLD: Final = 20.0  # seconds; shorter idle time is drawn as it is
 FOLD_SHARE: Final = 0.25  # of the working time: idle time longer than this is folded
 MOST_TICKS: Final = 6
 STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)

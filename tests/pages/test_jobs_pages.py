@@ -287,3 +287,17 @@ def test_a_trace_pages_through_many_calls(database: Postgres) -> None:
     assert newest.count('id="call_') == 200
     assert "30 earlier calls" in newest
     assert text_of(client.get(job_url(job, "?start=1"))).count("Later calls") == 1
+
+
+def test_two_hundred_queued_calls_take_no_more_queries_than_two(database: Postgres) -> None:
+    world = a_world(limits=Limits(calls=500))
+    few, many = a_job(world), a_job(world)
+    a_turn(world, few, "look", "look")
+    a_turn(world, many, *["look"] * 200)
+    client, counts = visitor(world), []
+    client.get(job_url(few))
+    for job in (few, many):
+        with CaptureQueriesContext(connection) as asked:
+            client.get(job_url(job))
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
