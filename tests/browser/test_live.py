@@ -24,6 +24,7 @@ from tests.builders import (
     a_held_call,
     a_job,
     a_turn,
+    a_world,
     an_order,
     an_outcome,
     an_unknown_call,
@@ -243,3 +244,21 @@ def test_an_opened_call_stays_open_while_the_trace_moves(page: Page, world: Worl
     assert_live_equals_fresh(page)
     page.go_back()
     expect(detail).to_have_count(0)
+
+
+def test_a_page_hears_nothing_of_another_workspace(page: Page, world: World) -> None:
+    other = a_world("other")
+    ours, theirs = a_job(world), a_job(other)
+    live(page, "/")
+    topics = [f"job:{ids.show(ids.JOB, theirs)}", "job:job_nothing", "nonsense", f"job:{ids.show(ids.JOB, ours)}"]
+    page.evaluate(
+        """(topics) => { window.heard = []; const socket = new WebSocket(`ws://${location.host}/live/`);
+        socket.onopen = () => socket.send(JSON.stringify({join: topics}));
+        socket.onmessage = ({data}) => window.heard.push(JSON.parse(data)); }""",
+        topics,
+    )
+    page.wait_for_function("window.heard.some((one) => one.seq === 1)")
+    a_turn(other, theirs, "look")
+    a_turn(world, ours, "look")
+    page.wait_for_function("window.heard.some((one) => one.seq > 1)")
+    assert {one["topic"] for one in page.evaluate("window.heard")} == {topics[-1]}
