@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OZ0_SECRET_KEY", "for tests only")
 os.environ["DATABASE_URL"] = "postgres://nobody@/nowhere?host=/nonexistent"  # until a test asks for `database`
@@ -44,6 +45,17 @@ def cluster(
         connections.close_all()
 
 
+def _truncate(admin: psycopg.Connection[Any], tables: str) -> None:
+    """Empty the tables; a server that still answers its last request may be in the way for a moment."""
+    for left in reversed(range(10)):
+        try:
+            admin.execute(f"TRUNCATE {tables}")
+            return
+        except psycopg.errors.DeadlockDetected:
+            if not left:
+                raise
+
+
 @pytest.fixture(scope="session")
 def _empty(cluster: embedded.Postgres) -> Iterator[Callable[[], None]]:
     """Empty every table but those the migrations filled."""
@@ -56,7 +68,7 @@ def _empty(cluster: embedded.Postgres) -> Iterator[Callable[[], None]]:
 
     def empty() -> None:
         with psycopg.connect(cluster.url_admin, autocommit=True) as admin:
-            admin.execute(f"TRUNCATE {tables}")
+            _truncate(admin, tables)
             admin.execute("UPDATE oz0_clock SET ahead = '0' WHERE ahead <> '0'")
 
     yield empty

@@ -54,7 +54,7 @@ def test_axe_finds_nothing_on_any_page(studio: Studio, browser: Browser, world: 
     page, axe, found = context.new_page(), Axe(), []
     page.goto("/sign-in/")
     assert axe.run(page).violations_count == 0, axe.run(page).generate_report()
-    sign_in(page, world.person)
+    sign_in(context, studio.url, world.person)
     for path in pages_of(world):
         page.goto(path)
         results = axe.run(page)

@@ -16,7 +16,7 @@ from jobs.operations.holds import Answer
 from jobs.rules.orders import End
 from tenants.models import User
 from tenants.rules.who import Actor
-from tests.browser.conftest import Studio, live, sign_in
+from tests.browser.conftest import Studio, live, sign_in_by_password
 from tests.browser.same import assert_live_equals_fresh
 from tests.builders import (
     World,
@@ -33,6 +33,7 @@ from tests.builders import (
     settle,
 )
 from tests.pages.visitors import hold_url, job_url
+from tests.waiting import until
 
 pytestmark = pytest.mark.browser
 
@@ -171,7 +172,7 @@ def test_an_answer_works_after_signing_in_again_in_another_tab(
     other.goto("/")
     other.get_by_role("button", name="Sign out").click()
     other.wait_for_url("**/sign-in/**")
-    sign_in(other, world.person)
+    sign_in_by_password(other, world.person)
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_text(re.compile("You approved it|Nothing was changed"))).to_be_visible()
     if page.get_by_text("Nothing was changed").count():
@@ -257,8 +258,8 @@ def test_a_page_hears_nothing_of_another_workspace(page: Page, world: World) -> 
         socket.onmessage = ({data}) => window.heard.push(JSON.parse(data)); }""",
         topics,
     )
-    page.wait_for_function("window.heard.some((one) => one.seq === 1)")
+    until(lambda: page.evaluate("window.heard.some((one) => one.seq === 1)"), "the socket says nothing of our own job")
     a_turn(other, theirs, "look")
     a_turn(world, ours, "look")
-    page.wait_for_function("window.heard.some((one) => one.seq > 1)")
+    until(lambda: page.evaluate("window.heard.some((one) => one.seq > 1)"), "the socket says nothing of what moved")
     assert {one["topic"] for one in page.evaluate("window.heard")} == {topics[-1]}
