@@ -85,6 +85,11 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "gone": ("server", "stop", "It stopped in order."),
         "lost": ("server-off", "bad", "It has not been heard of for 10 s."),
     },
+    "server": {
+        "up": ("server", "ok", "Its listing was read when a node last tried."),
+        "down": ("server-off", "bad", "A node tried to read its listing and could not."),
+        "new": ("hourglass", "wait", "No node has read its listing yet."),
+    },
     "kind": {
         "read": ("eye", "stop", "It says it only reads."),
         "write": ("pencil", "run", "It says it writes and destroys nothing."),
@@ -97,6 +102,7 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
     },
 }
 WORDS: Final = {
+    ("server", "new"): "not listed yet",
     ("ask", "unknown"): "did it happen?",
     ("ask", "retry"): "try again?",
     ("ask", "session"): "session lost",
@@ -107,6 +113,7 @@ FALLBACK: Final = ("info", "stop", "")
 
 
 def status(of: str, state: str) -> Status:
-    """The look of `state` of a job, call, attempt, turn, hold, ask (the kind of a hold), node, or kind of function."""
+    """The look of `state` of a job, call, attempt, turn, hold, ask (the kind of a hold), node, server, or kind
+    of function."""
     icon, tone, says = STATUSES[of].get(state, FALLBACK)
     return Status(icon, WORDS.get((of, state), state), tone, says)

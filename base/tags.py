@@ -94,6 +94,12 @@ def size(count: int) -> str:
 
 
 @register.filter
+def thousands(count: int) -> str:
+    """A whole number as `12,345`."""
+    return f"{count:,}"
+
+
+@register.filter
 def capped(count: int) -> str:
     """A count that stops at 1,000+."""
     return figures.capped(count)
@@ -103,6 +109,25 @@ def capped(count: int) -> str:
 def count_of(number: int, one: str, many: str = "") -> str:
     """`1 call`, `2 calls`."""
     return figures.plural(number, one, many)
+
+
+@register.simple_tag
+def share(part: float, whole: float, tone: str = "") -> SafeString:
+    """A bar of `part` in `whole`, as decoration: the figure stands beside it.
+
+    A part past the whole is the whole bar, and what is too much of it has the tone of what is wrong.
+    """
+    most = max(part, whole) or 1
+    fits, over = 100 * min(part, whole) / most, 100 * max(0.0, part - whole) / most
+    return format_html(
+        '<svg class="bar{}" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
+        '<rect class="ground" width="100" height="6"/><rect class="got" width="{}" height="6"/>'
+        '<rect class="too-much" x="{}" width="{}" height="6"/></svg>',
+        f" tone-{tone}" if tone else "",
+        f"{max(1.0, fits) if part else 0:.1f}",
+        f"{fits:.1f}",
+        f"{over:.1f}",
+    )
 
 
 @register.simple_tag

@@ -1,23 +1,57 @@
-"""The catalog: what exists, what each function says it does, and what to fix."""
+"""The catalog: what exists, what each function says it does, what it costs, and what to fix."""
+
+from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from base.htmx import page as answer
+from catalog.queries.agent_pages import agent_page, agents_page
 from catalog.queries.pages import catalog_page
+from catalog.queries.tool_page import tool_page
+from catalog.rules.estimates import ERROR, METHOD
+from tenants.models import Role
 from tenants.views.place import seat_of
+
+ABOUT = {"method": METHOD, "error": ERROR}
 
 
 @require_GET
 def catalog(request: HttpRequest) -> HttpResponse:
     """Plugins with their tools, functions and agents."""
-    return answer(request, "catalog/catalog.html", {"page": catalog_page(seat_of(request).tenant)})
+    return answer(request, "catalog/catalog.html", {"page": catalog_page(seat_of(request).tenant), **ABOUT})
 
 
 @require_GET
 def tool(request: HttpRequest, slug: str) -> HttpResponse:
-    """One tool of the catalog."""
-    page = catalog_page(seat_of(request).tenant, tool=slug)
-    if not page.plugins:
+    """One tool: `?function=` opens an entry, `?listing=` what that listing changed."""
+    seat = seat_of(request)
+    function = request.GET.get("function", "")[:128]
+    page = tool_page(seat.tenant, slug, function=function, listing=_uuid(request.GET.get("listing", "")))
+    if page is None or (function and page.opened is None):
         raise Http404
-    return answer(request, "catalog/catalog.html", {"page": page, "only": slug})
+    context = {"page": page, "may_see_server": seat.may(Role.AUTHOR), **ABOUT}
+    return answer(request, "catalog/tool.html", context)
+
+
+@require_GET
+def agents(request: HttpRequest) -> HttpResponse:
+    """Every agent with its budget."""
+    return answer(request, "catalog/agents.html", {"agents": agents_page(seat_of(request).tenant), **ABOUT})
+
+
+@require_GET
+def agent(request: HttpRequest, name: str) -> HttpResponse:
+    """One agent and what its model is sent; `?shown=` opens one definition."""
+    shown = request.GET.get("shown", "")[:200]
+    page = agent_page(seat_of(request).tenant, name, shown=shown)
+    if page is None or (shown and not page.shown):
+        raise Http404
+    return answer(request, "catalog/agent.html", {"page": page, "shown": shown, **ABOUT})
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text) if text else None
+    except ValueError as error:
+        raise Http404 from error

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET
 
 from base import ids
 from base.htmx import page as answer
+from catalog.queries.costs import over_budget
 from jobs.queries import overview as figures
 from tenants.views.place import seat_of
 
@@ -21,7 +22,8 @@ PLACES = {
     "approvals": "approvals",
     "hold": "approvals",
 }
-PLACES |= {"catalog": "catalog", "tool": "catalog", "overview": "overview"}
+PLACES |= dict.fromkeys(("catalog", "tool", "review-listing", "agents", "agent"), "catalog")
+PLACES |= {"overview": "overview"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,9 @@ class Shell:
 @require_GET
 def overview(request: HttpRequest) -> HttpResponse:
     """What needs a person, what runs, what failed, who works."""
-    seen = figures.overview(seat_of(request).tenant)
-    return answer(request, "studio/overview.html", {"seen": seen}, parts=["overview-page"])
+    tenant = seat_of(request).tenant
+    context = {"seen": figures.overview(tenant), "over": over_budget(tenant)}
+    return answer(request, "studio/overview.html", context, parts=["overview-page"])
 
 
 @require_GET

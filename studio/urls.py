@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from approvals import views as approvals
+from approvals.views import listings, queue
 from catalog import views as catalog
 from jobs.views import lists as jobs
 from jobs.views import trace
@@ -21,8 +21,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("jobs/<str:shown>/", trace.job, name="job"),
     path("jobs/<str:shown>/stop/", trace.stop_job, name="stop-job"),
     path("calls/<str:shown>/", trace.call, name="call"),
-    path("approvals/", approvals.approvals, name="approvals"),
-    path("approvals/<str:shown>/", approvals.hold, name="hold"),
+    path("approvals/", queue.approvals, name="approvals"),
+    path("approvals/<str:shown>/", queue.hold, name="hold"),
     path("catalog/", catalog.catalog, name="catalog"),
     path("catalog/tools/<str:slug>/", catalog.tool, name="tool"),
+    path("catalog/tools/<str:slug>/review/", listings.review, name="review-listing"),
+    path("catalog/agents/", catalog.agents, name="agents"),
+    path("catalog/agents/<str:name>/", catalog.agent, name="agent"),
 ]

@@ -8,8 +8,8 @@ from approvals.models import Decision
 from approvals.rules.deciding import Decider, Question, shown_digest, why_not_decide
 from base import db, ids
 from jobs.models import Hold
-from jobs.operations import holds
-from jobs.operations.holds import Answer, BadAnswer, Closed, Taken
+from jobs.operations import holds, listings_changed
+from jobs.operations.holds import Answer, BadAnswer, Closed, EntryChanged, Taken
 from jobs.rules.states import HoldKind
 from tenants.models import Tenant
 from tenants.operations import audit
@@ -44,6 +44,16 @@ def decide(
         raise BadAnswer(f"{answer[:40]!r} is no answer; it is one of {', '.join(Answer)}") from None
     if len(note) > NOTE:
         raise BadAnswer(f"the text is {len(note):,} characters long; up to {NOTE:,} are kept")
+    try:
+        return _take(tenant, hold_id, person, chosen, note, shown, channel)
+    except EntryChanged as void:  # asked anew at once, also when the process that saw the change did not get to it
+        listings_changed.ask_anew(tenant=tenant, tool_id=void.tool_id)
+        raise
+
+
+def _take(
+    tenant: UUID, hold_id: UUID, person: Person, chosen: Answer, note: str, shown: str, channel: str
+) -> Taken | Closed:
     with db.write(tenant) as now:
         hold = Hold.objects.select_related("call", "job").get(pk=hold_id)
         question = Question(HoldKind(hold.kind), hold.job.started_by_id, _no_self_approval(tenant))

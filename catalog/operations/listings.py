@@ -5,11 +5,13 @@ from typing import Final
 from uuid import UUID
 
 from base import db
-from catalog.models import Function, Listing, Tool, Transport
+from catalog.models import EntryApproval, Function, Listing, Stage, Tool, Transport
 from catalog.operations import connections
+from catalog.rules.estimates import Definition, estimate
 from catalog.rules.grants import listing_problems, model_name
 from catalog.rules.kinds import traits_of
 from catalog.rules.servers import ListedFunction, MeasuredListing
+from tenants.models import Gate
 
 FIRST_RETRY: Final = 2.0  # seconds after a server that could not be listed, doubled each time
 LAST_RETRY: Final = 300.0
@@ -18,19 +20,27 @@ LAST_RETRY: Final = 300.0
 def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing) -> bool:
     """Keep a measured listing as the tool's current one; False when it is the one that was kept before.
 
-    Functions whose names cannot be sent to a model are left out and named on the tool's page (RULES C1).
+    Functions whose names cannot be sent to a model are left out and named on the tool's page (RULES C1). An approval
+    of an entry that is not listed so any more ends with the same commit (RULES C3).
     """
+    costs = _costs(tenant, tool_id, measured)
     with db.write(tenant) as now:
-        tool = Tool.objects.select_for_update(no_key=True).get(pk=tool_id)
+        # What is decided from the listing is decided under the gate: no claim is under way while it changes.
+        Gate.objects.select_for_update().get(tenant_id=tenant)
+        tool = (
+            Tool.objects.select_for_update(no_key=True, of=("self",)).select_related("plugin_version").get(pk=tool_id)
+        )
         problems = listing_problems(tool.slug, [function.name for function in measured.functions])
         tool.measure_due_at, tool.measure_failures = None, 0
-        tool.down_reason = "\n".join(f"{p.key}: {p.message}; {p.fix}" for p in problems)
+        told = [*(f"{p.key}: {p.message}; {p.fix}" for p in problems), *measured.problems]
+        tool.down_reason = "\n".join(told)
         tool.save(update_fields=["measure_due_at", "measure_failures", "down_reason"])
         current = Listing.objects.filter(tool=tool, current=True)
         if tool.transport == Transport.URL:
             connections.keep_protocol(tool, measured.protocol)
         can = {"can_cancel": measured.can_cancel, "can_report": measured.can_report}
         if current.filter(digest=measured.digest, protocol=measured.protocol).update(measured_at=now, **can):
+            _count_what_was_not(tool, costs)
             return False
         current.update(current=False)
         listing = Listing.objects.create(
@@ -45,12 +55,40 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing) -> bool:
         )
         refused = {problem.key for problem in problems}
         Function.objects.bulk_create(
-            _function(listing, tool, entry) for entry in measured.functions if entry.name not in refused
+            _function(listing, tool, entry, costs[entry.name])
+            for entry in measured.functions
+            if entry.name not in refused
         )
+        if tool.plugin_version.stage != Stage.OLD:
+            _end_approvals(tool, {entry.name: entry.digest for entry in measured.functions}, now)
         return True
 
 
-def _function(listing: Listing, tool: Tool, entry: ListedFunction) -> Function:
+def _costs(tenant: UUID, tool_id: UUID, measured: MeasuredListing) -> dict[str, int]:
+    """About how many tokens each entry costs, by its name (RULES T1). Counted before the gate is taken."""
+    with db.read(tenant):
+        slug = Tool.objects.values_list("slug", flat=True).get(pk=tool_id)
+    entries = {entry.name: entry for entry in measured.functions}
+    sent = [Definition(model_name(slug, one.name), one.description, one.input_schema) for one in entries.values()]
+    return dict(zip(entries, estimate(sent), strict=True))
+
+
+def _count_what_was_not(tool: Tool, costs: dict[str, int]) -> None:
+    """Entries kept by a version that did not count get their figures without a new listing."""
+    for row in Function.objects.filter(tool=tool, listing__current=True, tokens__isnull=True).only("name"):
+        Function.objects.filter(pk=row.pk).update(tokens=costs.get(row.name))
+
+
+def _end_approvals(tool: Tool, listed: dict[str, str], now: datetime) -> None:
+    """An approval stands for one exact entry. It ends when that is listed no more, and stays ended if it comes back."""
+    standing = EntryApproval.objects.filter(tool_slug=tool.slug, withdrawn_at__isnull=True)
+    for approval in standing.select_for_update(no_key=True):
+        if listed.get(approval.function) != approval.entry_digest:
+            approval.withdrawn_at = now
+            approval.save(update_fields=["withdrawn_at"])
+
+
+def _function(listing: Listing, tool: Tool, entry: ListedFunction, tokens: int) -> Function:
     # a remote server's word counts only once a person approved the entry; that is looked up when a call is judged
     traits = traits_of(entry.annotations, entry.meta, trusted=tool.transport != Transport.URL)
     return Function(
@@ -71,6 +109,7 @@ def _function(listing: Listing, tool: Tool, entry: ListedFunction) -> Function:
         idempotent=traits.idempotent,
         open_world=traits.open_world,
         retry_safe=traits.retry_safe,
+        tokens=tokens,
         entry_digest=entry.digest,
     )
 
@@ -87,8 +126,13 @@ def not_measured(*, tenant: UUID, tool_id: UUID, why: str) -> None:
 
 def measure_again(*, tenant: UUID, tool_id: UUID) -> None:
     """Have a node read the tool's listing at its next pulse."""
-    with db.write(tenant) as now:
-        Tool.objects.filter(pk=tool_id).update(measure_due_at=now)
+    with db.write(tenant):
+        measure_soon(tool_id)
+
+
+def measure_soon(tool_id: UUID) -> None:
+    """The same within an open write: a session was seen to list something else than what is kept."""
+    Tool.objects.filter(pk=tool_id).update(measure_due_at=db.must_write())
 
 
 def _next_try(now: datetime, failures: int) -> datetime:

@@ -1,6 +1,8 @@
 """Which agents and functions there are now."""
 
-from catalog.models import Agent, Function, Stage, Tool
+from collections.abc import Iterable
+
+from catalog.models import Agent, EntryApproval, Function, Stage, Tool, Transport
 from catalog.rules.agents import from_json
 from catalog.rules.grants import Name, model_name
 from catalog.rules.grants import granted as grants_of
@@ -28,5 +30,25 @@ def granted(agent: Agent) -> dict[str, Function]:
     tools = {tool.slug: tool for tool in [*others, *own]}
     listed = Function.objects.filter(tool__in=tools.values(), listing__current=True).select_related("tool")
     by_name = {Name(function.tool.slug, function.name): function for function in listed}
-    wanted = grants_of(from_json(agent.definition).functions, by_name)
+    wanted = grants_of(from_json(agent.definition).functions, by_name, unseen=unseen(tools.values(), by_name))
     return {model_name(name.tool, name.function): by_name[name] for name in wanted}
+
+
+def unseen(tools: Iterable[Tool], listed: Iterable[Name]) -> frozenset[Name]:
+    """Entries of remote listings that no person ever approved, in whatever shape (RULES C3)."""
+    remote = {tool.slug for tool in tools if tool.transport == Transport.URL}
+    if not remote:
+        return frozenset()
+    seen = set(EntryApproval.objects.filter(tool_slug__in=remote).values_list("tool_slug", "function"))
+    return frozenset(name for name in listed if name.tool in remote and (name.tool, name.function) not in seen)
+
+
+def still_listed(function: Function) -> bool:
+    """Whether a tool's server lists exactly this entry by its newest listing."""
+    now = Function.objects.filter(tool_id=function.tool_id, listing__current=True, name=function.name)
+    return now.filter(entry_digest=function.entry_digest).exists()
+
+
+def listed_now(function: Function) -> Function | None:
+    """The entry of this name in the newest listing of the same tool, however it is described there."""
+    return Function.objects.filter(tool_id=function.tool_id, listing__current=True, name=function.name).first()

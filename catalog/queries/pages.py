@@ -1,12 +1,24 @@
-"""The catalog as a page: plugins, their tools, functions and agents, without schemas."""
+"""The catalog as a page: plugins, their tools with the biggest functions, and agents, without schemas."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from base import db
 from catalog.models import Agent, Function, Listing, PluginVersion, Stage, Tool
+from catalog.queries.costs import tool_costs
+from catalog.queries.listing_review import count_waiting
+from catalog.queries.trust import Approved, approved_entries, traits_by, trusted_by
+from catalog.rules.budgets import plugin_finding
+from catalog.rules.estimates import ONE_IS_LONG, Cost
+from catalog.rules.findings import Finding
 from catalog.rules.kinds import undeclared
+from catalog.rules.manifest import MANIFEST
+
+SHOWN: Final = 8  # functions of one tool on the page of the whole catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +33,15 @@ class FunctionRow:
     honours_key: bool
     idempotent: bool
     open_world: bool
-    tokens: int | None
+    tokens: int
     undeclared: str
     fix: str
+    unapproved: bool  # an entry of a remote listing that no standing approval covers
+
+    @property
+    def long(self) -> bool:
+        """Whether its definition alone is worth a warning (RULES T2)."""
+        return self.tokens > ONE_IS_LONG
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +58,27 @@ class ToolRow:
     server: str
     protocol: str
     functions: tuple[FunctionRow, ...]
+    waiting: int  # entries of a remote listing that nobody approved
+    can_cancel: bool
+    can_report: bool
 
     @property
-    def counted(self) -> bool:
-        """Whether the tokens of any function are known."""
-        return any(function.tokens is not None for function in self.functions)
+    def tokens(self) -> int:
+        """What all its definitions come to."""
+        return sum(function.tokens for function in self.functions)
+
+    @property
+    def most(self) -> int:
+        """The biggest figure, for the bars."""
+        return max((function.tokens for function in self.functions), default=1)
+
+    @property
+    def first(self) -> tuple[FunctionRow, ...]:
+        """What the page of the whole catalog shows: all, or the biggest when there are many, by name."""
+        if len(self.functions) <= SHOWN:
+            return self.functions
+        biggest = sorted(self.functions, key=lambda function: (-function.tokens, function.name))[:SHOWN]
+        return tuple(sorted(biggest, key=lambda function: function.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +100,13 @@ class PluginRow:
     digest: str
     tools: tuple[ToolRow, ...]
     agents: tuple[AgentRow, ...]
+    budget: int
+    finding: Finding | None
+
+    @property
+    def tokens(self) -> int:
+        """What the definitions of all its functions come to together (RULES T3)."""
+        return sum(tool.tokens for tool in self.tools)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +117,20 @@ class CatalogPage:
     now: datetime
 
 
-def catalog_page(tenant: UUID, *, tool: str = "") -> CatalogPage:
-    """The current plugins of a tenant, by name; only those with this tool when one is named."""
+def catalog_page(tenant: UUID) -> CatalogPage:
+    """The current plugins of a tenant, by name."""
     with db.read(tenant) as now:
         versions = PluginVersion.objects.filter(stage=Stage.CURRENT).select_related("plugin").order_by("plugin__name")
-        if tool:
-            versions = versions.filter(tools__slug=tool)
-        return CatalogPage(plugins=tuple(_plugin(version, tool) for version in versions[:200]), now=now)
+        return CatalogPage(plugins=tuple(_plugin(version) for version in versions[:200]), now=now)
 
 
-def _plugin(version: PluginVersion, only: str) -> PluginRow:
-    tools = Tool.objects.filter(plugin_version=version).order_by("slug")
-    agents = Agent.objects.filter(plugin_version=version).order_by("name")
-    return PluginRow(
-        name=version.plugin.name,
-        version=version.version,
-        digest=version.digest,
-        tools=tuple(_tool(tool) for tool in (tools.filter(slug=only) if only else tools)),
-        agents=tuple(_agent(agent) for agent in agents),
-    )
-
-
-def _tool(tool: Tool) -> ToolRow:
+def tool_row(tool: Tool) -> ToolRow:
+    """One tool with the functions its server listed last. Demands an open read."""
     listing = Listing.objects.filter(tool=tool, current=True).first()
     functions = Function.objects.filter(listing=listing).order_by("name") if listing else Function.objects.none()
+    rows = list(functions.select_related("tool").defer("output_schema", *([] if _uncounted(functions) else _SCHEMA)))
+    approved = approved_entries([tool.slug])
+    costs = tool_costs(rows, tool.slug)
     return ToolRow(
         slug=tool.slug,
         transport=tool.transport,
@@ -110,24 +141,52 @@ def _tool(tool: Tool) -> ToolRow:
         measured_at=listing.measured_at if listing else None,
         server=f"{listing.server_name} {listing.server_version}".strip() if listing else "",
         protocol=listing.protocol if listing else "",
-        functions=tuple(_function(row) for row in functions.defer("input_schema", "output_schema")),
+        functions=tuple(_function(row, cost, approved) for row, cost in zip(rows, costs, strict=True)),
+        waiting=count_waiting(tool),
+        can_cancel=listing.can_cancel if listing else True,
+        can_report=listing.can_report if listing else True,
     )
 
 
-def _function(row: Function) -> FunctionRow:
-    trouble = undeclared(row.name, row.annotations) if row.kind == "undeclared" else None
+_SCHEMA: Final = ("input_schema",)
+
+
+def _uncounted(functions: QuerySet[Function]) -> bool:
+    return functions.filter(tokens__isnull=True).exists()
+
+
+def _plugin(version: PluginVersion) -> PluginRow:
+    tools = tuple(tool_row(tool) for tool in Tool.objects.filter(plugin_version=version).order_by("slug"))
+    agents = Agent.objects.filter(plugin_version=version).order_by("name")
+    name, budget = version.plugin.name, int(version.manifest.get("tool_tokens") or 16_000)
+    costs = [Cost(f"{tool.slug}.{one.name}", one.tokens) for tool in tools for one in tool.functions]
+    return PluginRow(
+        name=name,
+        version=version.version,
+        digest=version.digest,
+        tools=tools,
+        agents=tuple(_agent(agent) for agent in agents),
+        budget=budget,
+        finding=plugin_finding(MANIFEST, name, costs, budget),
+    )
+
+
+def _function(row: Function, cost: Cost, approved: Approved) -> FunctionRow:
+    traits = traits_by(row, approved)
+    trouble = undeclared(row.name, row.annotations, trusted=trusted_by(row, approved))
     return FunctionRow(
         name=row.name,
         model_name=row.model_name,
         does=row.description or row.title,
-        kind=row.kind,
-        retry_safe=row.retry_safe,
-        honours_key=row.honours_key,
-        idempotent=row.idempotent,
-        open_world=row.open_world,
-        tokens=row.tokens,
+        kind=traits.kind,
+        retry_safe=traits.retry_safe,
+        honours_key=traits.honours_key,
+        idempotent=traits.idempotent,
+        open_world=traits.open_world,
+        tokens=cost.tokens,
         undeclared=trouble.reason if trouble else "",
         fix=trouble.fix if trouble else "",
+        unapproved=not trusted_by(row, approved),
     )
 
 

@@ -43,7 +43,8 @@ class AgentSpec:
     """One agent. It has a `model`, or a `harness`: a program that is the agent.
 
     `on_unknown` is `ask`, `fail`, or None where the starter decides (RULES U5). `input` holds the names a job may be
-    started with and their defaults; `rehearsal` is filled only when `model` is `rehearsal`.
+    started with and their defaults; `rehearsal` is filled only when `model` is `rehearsal`. `file` is where in its
+    plugin it was read, empty when nobody knows.
     """
 
     name: str
@@ -57,6 +58,7 @@ class AgentSpec:
     skills: tuple[str, ...] = ()
     input: Mapping[str, Any] = field(default_factory=dict)
     rehearsal: tuple[RehearsalTurn, ...] = ()
+    file: str = ""
 
 
 def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
@@ -78,6 +80,7 @@ def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
         skills=fields.texts("skills", longest=130),
         input=inputs,
         rehearsal=_rehearsal(fields, functions, frozenset(inputs)),
+        file=notes.file,
     )
     _one_mind(fields, agent)
     fields.done()

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -98,11 +98,26 @@ def covers(grant: str, tool: str, function: str) -> bool:
     return owner == tool and matches(pattern, function)
 
 
-def granted(grants: Iterable[str], available: Iterable[Name]) -> tuple[Name, ...]:
-    """The functions of `available` that an agent's grants give, each once, sorted."""
+def granted(
+    grants: Iterable[str], available: Iterable[Name], *, unseen: Container[Name] = frozenset()
+) -> tuple[Name, ...]:
+    """The functions of `available` that an agent's grants give, each once, sorted.
+
+    `unseen` are entries of remote listings that no person ever approved: a pattern does not give them, so that a new
+    one is never granted by itself; a grant that writes the whole name does (RULES C3).
+    """
     wanted = tuple(grants)
     return tuple(
-        sorted({name for name in available if any(covers(grant, name.tool, name.function) for grant in wanted)})
+        sorted(
+            {
+                name
+                for name in available
+                if any(
+                    covers(grant, name.tool, name.function) and ("*" not in grant or name not in unseen)
+                    for grant in wanted
+                )
+            }
+        )
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final, assert_never
 from uuid import UUID
 
 from base import db
+from catalog.queries.functions import still_listed
 from catalog.rules.policy import Ask, Refuse
 from jobs import wake
 from jobs.models import Call, Hold, Job
@@ -36,6 +37,14 @@ ANSWERS: Final = {
 
 class BadAnswer(ValueError):
     """An answer that cannot be taken as it is; the message says what is wrong. Nothing moved."""
+
+
+class EntryChanged(BadAnswer):
+    """The question is void: the tool's server describes the function otherwise since it was asked (RULES C3)."""
+
+    def __init__(self, tool_id: UUID) -> None:
+        self.tool_id = tool_id
+        super().__init__("the server describes this function otherwise now, so it is asked anew; look again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,10 @@ def answer(*, hold_id: UUID, answer: Answer, person: int, note: str = "") -> Tak
         raise BadAnswer(
             f"{answer.value!r} does not answer this question; it takes {', '.join(ANSWERS[HoldKind(hold.kind)])}"
         )
+    if answer in (Answer.APPROVE, Answer.AGAIN) and call.function is not None and not still_listed(call.function):
+        if answer is Answer.APPROVE:
+            raise EntryChanged(call.function.tool_id)
+        raise BadAnswer("the server describes this function otherwise now, so the call cannot be run again as it was")
     if answer is Answer.DENY and not note.strip():
         raise BadAnswer("denying takes a reason, which the agent reads")
     approves = hold.binding if answer is Answer.APPROVE else ""
@@ -126,14 +139,14 @@ def answer(*, hold_id: UUID, answer: Answer, person: int, note: str = "") -> Tak
     moves.hold(hold, HoldState.ANSWERED, now=now, answer=answer, answered_by_id=person, note=note, approves=approves)
     match answer:
         case Answer.APPROVE:
-            _queue(call, reason=Why.APPROVED, now=now)
+            queue(call, reason=Why.APPROVED, now=now)
         case Answer.DENY:
             acted = "An attempt of it may have acted before it was denied."
-            _end_unapproved(call, job, reason=Why.DENIED, now=now, detail=note, evidence=acted)
+            end_unapproved(call, job, reason=Why.DENIED, now=now, detail=note, evidence=acted)
         case Answer.HAPPENED:
             moves.call(call, CallState.HAPPENED, reason=Why.HAPPENED, now=now, result_text=note, effect=Effect.MADE)
         case Answer.AGAIN:
-            _queue(call, reason=Why.RUN_AGAIN, now=now)
+            queue(call, reason=Why.RUN_AGAIN, now=now)
         case Answer.STOP:
             cancel.end(job, ends_as=JobState.CANCELED, reason=Why.STOPPED_BY_PERSON, person=person, now=now)
             call.refresh_from_db()
@@ -156,13 +169,14 @@ def _may_run_again(call: Call, job: Job) -> str:
     return ruling.binding if isinstance(ruling.verdict, Ask) else ""
 
 
-def _queue(call: Call, *, reason: Why, now: datetime) -> None:
-    moves.call(call, CallState.QUEUED, reason=reason, now=now, due_at=now, openings_failed=0)
+def queue(call: Call, *, reason: Why, now: datetime, **fields: Any) -> None:
+    """Let the call run when a node claims it."""
+    moves.call(call, CallState.QUEUED, reason=reason, now=now, due_at=now, openings_failed=0, **fields)
     tenant, call_id = call.tenant_id, call.pk
     db.after_commit(lambda: wake.call(tenant=tenant, call_id=call_id))
 
 
-def _end_unapproved(call: Call, job: Job, *, reason: Why, now: datetime, evidence: str, detail: str = "") -> None:
+def end_unapproved(call: Call, job: Job, *, reason: Why, now: datetime, evidence: str, detail: str = "") -> None:
     """End a held call that was not approved; one that may have acted before becomes a question (RULES U10)."""
     if call.effect == Effect.MAYBE:
         nobody_knows(call, job, reason=reason, evidence=evidence, now=now)
@@ -189,6 +203,6 @@ def expire(*, tenant: UUID, hold_id: UUID) -> bool:
             return False
         moves.hold(hold, HoldState.EXPIRED, now=now)
         acted = "An attempt of it may have acted before its approval expired."
-        _end_unapproved(call, job, reason=Why.EXPIRED, now=now, evidence=acted)
+        end_unapproved(call, job, reason=Why.EXPIRED, now=now, evidence=acted)
         events.judge_later(job.pk)
         return True

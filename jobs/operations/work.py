@@ -10,6 +10,7 @@ from typing import Any, Final, assert_never
 from uuid import UUID
 
 from base import db
+from catalog.operations import listings
 from catalog.rules.policy import Allow, Ask
 from catalog.rules.servers import ServerSpec
 from jobs import wake
@@ -20,10 +21,12 @@ from jobs.queries import locks
 from jobs.rules import reasons
 from jobs.rules.limits import MAX_OPENINGS, backoff, own_limit
 from jobs.rules.orders import Order, Outcome, Result
+from jobs.rules.reasons import Reason
 from jobs.rules.retry import AskPerson, Facts, Finish, RetryAt, next_step
 from jobs.rules.states import CallState, Effect, HoldKind, JobState, NodeState
 from jobs.rules.why import Why
 
+CHANGED: Final = (Reason.LISTING_CHANGED, Reason.FUNCTION_GONE)  # the session lists something else than what is kept
 RESULT_SHOWN: Final = 8 * 1024  # characters of a result kept on the call's own row
 
 
@@ -221,6 +224,8 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
                 )
             case never:
                 assert_never(never)
+        if outcome.reason in CHANGED and call.function is not None:
+            listings.measure_soon(call.function.tool_id)
         events.judge_later(job.pk)
     return True
 

@@ -36,6 +36,11 @@ def for_model(
             return f"This call had to be approved, and nobody answered in time. Nobody decided against it.{acted}"
         case CallState.REFUSED if reason == Why.KILL_SWITCH:
             return f"A kill switch is on for this tool, function or agent; the call was not started.{acted}"
+        case CallState.REFUSED if reason == Why.TOOL_GONE:
+            return f"The tool's server offers this function no more, so the call was not started.{acted}"
+        case CallState.REFUSED if reason == Why.ENTRY_CHANGED:
+            why = f" ({detail})" if detail else ""
+            return f"The tool's server describes this function otherwise now, so the call was not started{why}.{acted}"
         case CallState.REFUSED:
             return f"The tool policy refuses this call{f' ({detail})' if detail else ''}; nobody was asked.{acted}"
         case CallState.FAILED if effect is Effect.MAYBE:

@@ -31,6 +31,7 @@ class Why(StrEnum):
     MODEL_ERROR = "model_error"
     DONE = "done"
     SAID = "said"
+    ENTRY_CHANGED = "entry_changed"
 
 
 SENTENCES: Final[dict[Why, str]] = {
@@ -56,6 +57,7 @@ SENTENCES: Final[dict[Why, str]] = {
     Why.MODEL_ERROR: "The model could not be asked.",
     Why.DONE: "The agent finished.",
     Why.SAID: "The agent said what it had to say.",
+    Why.ENTRY_CHANGED: "The server describes the function otherwise since it was asked for, so it is asked anew.",
 }
 
 

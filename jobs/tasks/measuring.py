@@ -7,11 +7,15 @@ from catalog.models import Tool
 from catalog.operations import listings
 from jobs.node.node import Node
 from jobs.node.values import CannotMeasure
+from jobs.operations import listings_changed
 from jobs.operations.servers import server_of
 
 
 def measure(node: Node, *, tenant: UUID, tool_id: UUID) -> None:
-    """Measure one tool now. A server that cannot be listed is tried again later, and its page says why."""
+    """Measure one tool now. A server that cannot be listed is tried again later, and its page says why.
+
+    What waits by an entry that is described otherwise now is asked anew (RULES C3).
+    """
     with db.read(tenant):
         spec = server_of(Tool.objects.select_related("plugin_version").get(pk=tool_id))
     try:
@@ -20,3 +24,4 @@ def measure(node: Node, *, tenant: UUID, tool_id: UUID) -> None:
         listings.not_measured(tenant=tenant, tool_id=tool_id, why=str(error))
     else:
         listings.store(tenant=tenant, tool_id=tool_id, measured=measured)
+        listings_changed.ask_anew(tenant=tenant, tool_id=tool_id)

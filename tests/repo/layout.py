@@ -48,6 +48,7 @@ LEAVES: Final = frozenset(
         "tags",
         "tenancy",
         "text",
+        "tokens",
         "yaml_files",
     },
 )

@@ -1,0 +1,1 @@
+"""Pages where people decide."""

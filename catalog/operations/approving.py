@@ -1,0 +1,89 @@
+"""A person approves entries of a remote server's listing, or takes an approval back (RULES C3, U1, A12)."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from base import db
+from catalog.models import EntryApproval, Function, Listing, Stage, Tool, Transport
+from tenants.models import Gate
+from tenants.operations import audit
+from tenants.rules.who import Actor
+
+
+class BadApproval(ValueError):
+    """An approval that cannot be given; the message says why. Nothing was approved."""
+
+
+class ListingMoved(BadApproval):
+    """The server lists something else than the person was shown."""
+
+
+def approve(*, tenant: UUID, tool: str, shown: Mapping[str, str], actor: Actor) -> tuple[str, ...]:
+    """Approve exactly the entries that were shown: the entry's digest by function. Returns the names newly approved.
+
+    The caller has checked that the person may. All or nothing: when one of them is not what the server lists now,
+    `ListingMoved` names it. Approving again what stands changes nothing.
+    """
+    if actor.user_id is None:
+        raise BadApproval("only a signed-in person approves what a server says")
+    if not shown:
+        raise BadApproval("nothing was chosen")
+    with db.write(tenant) as now:
+        Gate.objects.select_for_update().get(tenant_id=tenant)
+        row = _remote(tool)
+        moved = sorted(shown.items() - _listed(row).items())
+        if moved:
+            names = ", ".join(name[:80] for name, _ in moved[:5])
+            raise ListingMoved(f"the server describes {names} otherwise than you were shown; look again")
+        approvals = EntryApproval.objects.filter(tool_slug=row.slug, function__in=shown)
+        standing = dict(approvals.filter(withdrawn_at__isnull=True).values_list("function", "entry_digest"))
+        fresh = {name: digest for name, digest in sorted(shown.items()) if standing.get(name) != digest}
+        before = dict(approvals.order_by("approved_at").values_list("function", "entry_digest"))
+        approvals.filter(function__in=fresh, withdrawn_at__isnull=True).update(withdrawn_at=now)
+        EntryApproval.objects.bulk_create(
+            EntryApproval(
+                tenant_id=tenant,
+                tool_slug=row.slug,
+                function=name,
+                entry_digest=digest,
+                approved_by_id=actor.user_id,
+                approved_at=now,
+            )
+            for name, digest in fresh.items()
+        )
+        if fresh:
+            audit.record(
+                actor,
+                "listing.approved",
+                f"tool {row.slug}",
+                before={name: before.get(name) for name in fresh},
+                after=fresh,
+            )
+    return tuple(fresh)
+
+
+def withdraw(*, tenant: UUID, tool: str, function: str, actor: Actor, note: str = "") -> bool:
+    """Take the standing approval of an entry back: what it says of itself counts no more. False when none stood."""
+    with db.write(tenant) as now:
+        Gate.objects.select_for_update().get(tenant_id=tenant)
+        standing = EntryApproval.objects.filter(tool_slug=tool, function=function, withdrawn_at__isnull=True)
+        digests = list(standing.values_list("entry_digest", flat=True))
+        if not digests:
+            return False
+        standing.update(withdrawn_at=now)
+        audit.record(actor, "listing.withdrawn", f"tool {tool}", before={function: digests[0]}, note=note)
+    return True
+
+
+def _remote(slug: str) -> Tool:
+    tool = Tool.objects.filter(slug=slug, plugin_version__stage=Stage.CURRENT).first()
+    if tool is None:
+        raise BadApproval(f"there is no tool {slug[:80]!r}")
+    if tool.transport != Transport.URL:
+        raise BadApproval(f"{slug} is a plugin's own server: its word counts without an approval")
+    return tool
+
+
+def _listed(tool: Tool) -> dict[str, str]:
+    listing = Listing.objects.filter(tool=tool, current=True)
+    return dict(Function.objects.filter(listing__in=listing).values_list("name", "entry_digest"))

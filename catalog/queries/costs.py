@@ -1,0 +1,109 @@
+"""What agents send to their models, from the figures kept with the listings (RULES T1).
+
+All but `over_budget` demand an open read.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from base import db
+from catalog.models import Agent, Function, Stage, Tool
+from catalog.queries.functions import unseen
+from catalog.rules.agents import AgentSpec, from_json
+from catalog.rules.budgets import AgentCost, agent_cost
+from catalog.rules.estimates import Cost, Definition, estimate
+from catalog.rules.grants import Name, granted, idle_grants
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """One agent of a current plugin version: what it is granted by the listings of now, and what that costs."""
+
+    spec: AgentSpec
+    plugin: str
+    names: tuple[Name, ...]
+    idle: tuple[str, ...]
+    cost: AgentCost
+
+
+@dataclass(frozen=True, slots=True)
+class _Catalog:
+    tools: Mapping[str, Tool]
+    tokens: Mapping[Name, int]
+    listed: frozenset[str]
+    manuals: frozenset[str]
+    unseen: frozenset[Name]
+
+
+def agents_now(only: str = "") -> tuple[Granted, ...]:
+    """Every agent of current plugin versions with its cost, by name; or the one of this name."""
+    rows = Agent.objects.filter(plugin_version__stage=Stage.CURRENT).select_related("plugin_version__plugin")
+    if only:
+        rows = rows.filter(name=only)
+    found = list(rows.order_by("name")[:1_000])
+    if not found:
+        return ()
+    catalog = _catalog()
+    return tuple(_granted(row, catalog) for row in found)
+
+
+def over_budget(tenant: UUID) -> tuple[AgentCost, ...]:
+    """The agents whose definitions pass their budget, the furthest over first."""
+    with db.read(tenant):
+        found = [one.cost for one in agents_now() if one.cost.over]
+    return tuple(sorted(found, key=lambda cost: (cost.budget - cost.tokens, cost.agent)))
+
+
+def tool_costs(functions: Sequence[Function], tool: str) -> tuple[Cost, ...]:
+    """The figures of a tool's functions; what an older version stored without a figure is counted now."""
+    missing = [one for one in functions if one.tokens is None]
+    sent = [Definition(one.model_name, one.description, one.input_schema) for one in missing]
+    counted = dict(zip((one.pk for one in missing), estimate(sent), strict=True))
+    return tuple(Cost(f"{tool}.{one.name}", counted[one.pk] if one.tokens is None else one.tokens) for one in functions)
+
+
+def _catalog() -> _Catalog:
+    tools = {tool.slug: tool for tool in Tool.objects.filter(plugin_version__stage=Stage.CURRENT)}
+    slugs = {tool.pk: slug for slug, tool in tools.items()}
+    rows = Function.objects.filter(tool__in=slugs, listing__current=True)
+    by_tool: dict[str, list[Function]] = defaultdict(list)
+    for row in rows.only("tool_id", "name", "tokens"):
+        by_tool[slugs[row.tool_id]].append(row)
+    tokens = {
+        Name(tool, row.name): cost.tokens
+        for tool, found in by_tool.items()
+        for row, cost in zip(found, tool_costs(found, tool), strict=True)
+    }
+    return _Catalog(tools, tokens, frozenset(by_tool), _with_manual(tools), unseen(tools.values(), tokens))
+
+
+def _with_manual(tools: Mapping[str, Tool]) -> frozenset[str]:
+    """The tools that bring skills of their own (RULES M2)."""
+    versions = {tool.plugin_version_id for tool in tools.values()}
+    manifests = Tool.objects.filter(plugin_version__in=versions).values_list("plugin_version__manifest", flat=True)
+    return frozenset(
+        str(tool.get("id"))
+        for manifest in manifests.distinct()
+        for tool in (manifest.get("tools") or ())
+        if tool.get("manual")
+    )
+
+
+def _granted(row: Agent, catalog: _Catalog) -> Granted:
+    spec = from_json(row.definition)
+    names = granted(spec.functions, catalog.tokens, unseen=catalog.unseen)
+    wanted = {grant.partition(".")[0] for grant in spec.functions}
+    return Granted(
+        spec=spec,
+        plugin=row.plugin_version.plugin.name,
+        names=names,
+        idle=idle_grants(spec.functions, names),
+        cost=agent_cost(
+            spec,
+            {str(name): catalog.tokens[name] for name in names},
+            manual=not catalog.manuals.isdisjoint(name.tool for name in names),
+            unmeasured=sorted((wanted & catalog.tools.keys()) - catalog.listed),
+        ),
+    )

@@ -1,0 +1,108 @@
+"""One tool as a page: what its server lists, what its connection can do, and how its listing changed."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from base import db
+from catalog.models import Function, Stage, Tool, Transport
+from catalog.queries.listing_review import ListingRow, diff_of, history
+from catalog.queries.pages import FunctionRow, ToolRow, tool_row
+from catalog.rules.estimates import Definition, as_sent
+from catalog.rules.listing_diff import ListingDiff
+
+LONG: Final = 30.0  # seconds of a tool's limit from which on a person misses cancel and progress
+SHARED: Final = "One server is shared by this workspace's calls."
+ALONE: Final = "A server of its own for each job."
+REMOTE: Final = "A remote server, reached over a connection."
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """One function with everything its entry says."""
+
+    row: FunctionRow
+    description: str
+    sent: str
+    input_schema: Any
+    output_schema: Any
+    annotations: Any
+    meta: Any
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPage:
+    """One tool of a current plugin version. `warning` says what a long call of it cannot have."""
+
+    tool_id: UUID
+    plugin: str
+    version: str
+    row: ToolRow
+    runs: str
+    command: tuple[str, ...]
+    connection: str
+    cleanup: float
+    startup: float
+    warning: str
+    opened: Opened | None
+    history: tuple[ListingRow, ...]
+    diff: ListingDiff | None
+    diff_of: str
+    now: datetime
+
+
+def tool_page(tenant: UUID, slug: str, *, function: str = "", listing: UUID | None = None) -> ToolPage | None:
+    """The tool's page; None when there is no such tool. `function` opens one entry, `listing` one change."""
+    with db.read(tenant) as now:
+        current = Tool.objects.filter(slug=slug, plugin_version__stage=Stage.CURRENT)
+        tool = current.select_related("plugin_version__plugin").first()
+        if tool is None:
+            return None
+        row = tool_row(tool)
+        return ToolPage(
+            tool_id=tool.pk,
+            plugin=tool.plugin_version.plugin.name,
+            version=tool.plugin_version.version,
+            row=row,
+            runs={Transport.STDIO: SHARED, Transport.SANDBOX: ALONE, Transport.URL: REMOTE}[Transport(tool.transport)],
+            command=tuple(str(word) for word in tool.argv),
+            connection=tool.connection,
+            cleanup=tool.cleanup,
+            startup=tool.startup,
+            warning=_warning(row),
+            opened=_opened(tool, row, function) if function else None,
+            history=history(tool),
+            diff=diff_of(tool, listing) if listing else None,
+            diff_of=str(listing or ""),
+            now=now,
+        )
+
+
+def _warning(row: ToolRow) -> str:
+    """What a call that takes long misses on this connection (RULES C5)."""
+    if row.measured_at is None or row.timeout <= LONG:
+        return ""
+    missing = [
+        *([] if row.can_cancel else ["cannot be cancelled (a stop is only waited out)"]),
+        *([] if row.can_report else ["shows no progress and cannot resume"]),
+    ]
+    return f"A call may take {row.timeout:g} s and {', and '.join(missing)}." if missing else ""
+
+
+def _opened(tool: Tool, row: ToolRow, name: str) -> Opened | None:
+    found = Function.objects.filter(tool=tool, listing__current=True, name=name).first()
+    shown = next((one for one in row.functions if one.name == name), None)
+    if found is None or shown is None:
+        return None
+    return Opened(
+        row=shown,
+        description=found.description,
+        sent=as_sent(Definition(found.model_name, found.description, found.input_schema)),
+        input_schema=found.input_schema,
+        output_schema=found.output_schema,
+        annotations=found.annotations,
+        meta=found.meta,
+        digest=found.entry_digest,
+    )

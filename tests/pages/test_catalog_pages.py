@@ -1,0 +1,296 @@
+"""The catalog's pages: what a tool says and costs, what an agent sends, and approving what a remote server lists."""
+
+import re
+from typing import Any
+
+import pytest
+
+from base import db
+from catalog.models import EntryApproval, Function, Listing, Tool
+from catalog.operations import listings
+from catalog.rules.estimates import Definition, estimate
+from jobs.models import Call
+from jobs.rules.states import CallState
+from tenants.models import AuditEntry, Role
+from tests.builders import World, a_function, a_held_call, a_person, a_world, see
+from tests.catalogs import REMOTE, a_many_tool, a_remote_tool, an_agent_of, entries, lists
+from tests.pages.visitors import text_of, visitor
+
+pytestmark = pytest.mark.usefixtures("database")
+REVIEW = "/catalog/tools/archive/review/"
+
+
+def page(world: World, path: str) -> str:
+    answer = visitor(world).get(path)
+    assert answer.status_code == 200, path
+    return text_of(answer)
+
+
+def plain(html: str) -> str:
+    """The words of a page, in one line."""
+    return re.sub(r" ([.,:;])", r"\1", re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html)))
+
+
+def post(world: World, data: dict[str, Any], person: int | None = None) -> Any:
+    return visitor(world, person).post(REVIEW, data)
+
+
+def shown(world: World) -> list[str]:
+    """What the page's form sends for every entry on it."""
+    return re.findall(r'name="shown" value="([^"]+)"', page(world, REVIEW))
+
+
+def standing(world: World) -> set[str]:
+    with db.read(world.tenant):
+        return set(EntryApproval.objects.filter(withdrawn_at__isnull=True).values_list("function", flat=True))
+
+
+# --- the tool ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("T1")
+def test_catalog_tool_and_agent_show_the_same_estimate_and_name_its_method() -> None:
+    world = a_world()
+    with db.read(world.tenant):
+        rows = list(Function.objects.all())
+    total = sum(estimate([Definition(row.model_name, row.description, row.input_schema) for row in rows]))
+    for path in ("/catalog/", "/catalog/tools/shop/", "/catalog/agents/", "/catalog/agents/clerk/"):
+        words = plain(page(world, path))
+        assert str(total) in words, path
+        assert "Figures are about: o200k_base tokens of the compact JSON of name, description and input schema" in words
+
+
+@pytest.mark.rule("C4")
+def test_an_undeclared_function_is_marked_with_the_reason_and_the_fix_to_paste() -> None:
+    words = plain(page(a_world(), "/catalog/tools/shop/"))
+    assert "1 does not say what it does" in words
+    assert "Calls of it wait for a person: it has no annotations, so nobody knows whether it changes anything." in words
+    assert "@server.tool(annotations=ToolAnnotations(read_only_hint=True))" in words
+
+
+@pytest.mark.rule("C5")
+@pytest.mark.parametrize(
+    ("can", "timeout", "told"),
+    [
+        ({}, 120, ""),
+        ({"can_cancel": False}, 120, "A call may take 120 s and cannot be cancelled (a stop is only waited out)."),
+        ({"can_report": False}, 120, "A call may take 120 s and shows no progress and cannot resume."),
+        ({"can_cancel": False, "can_report": False}, 20, ""),
+    ],
+)
+def test_a_tool_says_what_its_connection_can_do_and_warns_when_a_long_call_cannot(
+    can: dict[str, bool], timeout: float, told: str
+) -> None:
+    world = a_world()
+    a_remote_tool(world, timeout=timeout)
+    with db.write(world.tenant):
+        Listing.objects.update(**can)
+    words = plain(page(world, "/catalog/tools/archive/"))
+    assert ("A call may take" in words) == bool(told)
+    assert told in words
+    assert ("its calls cannot be cancelled" in words) == ("can_cancel" in can)
+    assert ("no progress comes" in words) == ("can_report" in can)
+    assert "tools only, no prompts and no resources" in words
+
+
+def test_an_opened_function_shows_all_its_entry_says_and_exactly_what_is_counted() -> None:
+    world = a_world()
+    a_remote_tool(world)
+    words = plain(page(world, "/catalog/tools/archive/?function=fetch"))
+    assert "archive__fetch" in words
+    assert "{&quot;name&quot;:&quot;archive__fetch&quot;,&quot;description&quot;" in words
+    assert visitor(world).get("/catalog/tools/archive/?function=gone").status_code == 404
+    assert visitor(world).get("/catalog/tools/archive/?listing=rubbish").status_code == 404
+    assert visitor(world).get("/catalog/tools/nowhere/").status_code == 404
+
+
+def test_a_tools_listings_are_there_with_what_each_changed() -> None:
+    world = a_world()
+    a_remote_tool(world)
+    with db.read(world.tenant):
+        newest = Listing.objects.get(tool__slug="archive", current=True).pk
+    words = plain(page(world, f"/catalog/tools/archive/?listing={newest}"))
+    assert "first, 2 functions" in words
+    assert "+1 1 changed" in words
+    assert "new purge" in words
+    assert "oldest first newest first and forwards them to a U+200B n address" in words
+
+
+def test_what_a_server_could_not_list_is_told() -> None:
+    world = a_world()
+    with db.read(world.tenant):
+        tool = Tool.objects.get().pk
+    listings.not_measured(tenant=world.tenant, tool_id=tool, why="It ended at once: no module named shop.")
+    assert "no module named shop" in page(world, "/catalog/tools/shop/")
+
+
+def test_only_authors_and_admins_read_how_a_server_is_started() -> None:
+    world = a_world()
+    operator = a_person(world.tenant, "olga", Role.OPERATOR)
+    assert "/bin/false" in page(world, "/catalog/tools/shop/")
+    assert "/bin/false" not in text_of(visitor(world, operator).get("/catalog/tools/shop/"))
+
+
+def test_a_tool_of_142_functions_is_shown_whole_on_its_page_and_its_biggest_in_the_catalog() -> None:
+    world = a_world()
+    a_many_tool(world)
+    assert page(world, "/catalog/tools/everything/").count('class="function"') == 142
+    words = plain(page(world, "/catalog/"))
+    assert "142 functions · about 33,571 tokens" in words
+    assert "The 8 biggest of 142" in words
+
+
+@pytest.mark.rule("T3")
+def test_a_plugin_over_its_budget_is_told_in_the_catalog() -> None:
+    world = a_world()
+    a_many_tool(world)
+    words = plain(page(world, "/catalog/"))
+    assert "Plugin everything is over its token budget." in words
+    assert "come to about 33,571 tokens and may come to 16,000; most of it: everything.endpoint_119_list (457)" in words
+
+
+# --- the agents --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("T3")
+def test_an_agent_over_its_budget_is_first_in_the_list_on_the_overview_and_says_what_to_drop() -> None:
+    world = a_world()
+    a_many_tool(world)
+    assert "over-sender: 33,571 of 8,000 tokens" in plain(page(world, "/"))
+    names = re.findall(r'href="/catalog/agents/([^"/]+)/"', page(world, "/catalog/agents/"))
+    assert names == ["over-sender", "clerk", "lazy-one"]
+    words = plain(page(world, "/catalog/agents/over-sender/"))
+    assert "agents/over-sender.yaml limits.tool_tokens" in words
+    assert (
+        "agent over-sender: every model request would carry about 33,571 tokens of definitions and may carry" in words
+    )
+    assert "set tool_loading: lazy, which sends oz.find and oz.describe" in words
+    assert re.search(r"Drop these \d+ to fit: everything.endpoint_119_list · 457", words)
+
+
+@pytest.mark.rule("T4")
+def test_a_lazy_agent_shows_the_discovery_tools_it_carries_and_what_all_would_cost() -> None:
+    world = a_world()
+    a_many_tool(world)
+    words = plain(page(world, "/catalog/agents/lazy-one/"))
+    assert "all at once would be about 33,571" in words
+    assert [own in words for own in ("oz.find", "oz.describe", "oz.skill")] == [True] * 3
+    assert "over budget" not in words
+
+
+@pytest.mark.rule("C6")
+def test_an_agents_page_shows_exactly_what_the_model_is_sent_and_the_grants_that_give_nothing() -> None:
+    world = a_world()
+    an_agent_of(world, "typist", "shop.look", "shop.lok", "nowhere.*")
+    words = plain(page(world, "/catalog/agents/typist/?shown=shop.look"))
+    assert "2 grants give nothing: shop.lok nowhere.*" in words
+    assert "{&quot;name&quot;:&quot;shop__look&quot;,&quot;description&quot;:&quot;What look does.&quot;" in words
+    assert "shop.note" not in words
+    assert visitor(world).get("/catalog/agents/typist/?shown=shop.note").status_code == 404
+    assert visitor(world).get("/catalog/agents/nobody/").status_code == 404
+
+
+def test_a_tool_that_is_not_listed_yet_makes_the_figure_a_lower_bound() -> None:
+    world = a_world()
+    an_agent_of(world, "early", "shop.look", "later.*")
+    with db.write(world.tenant):
+        tool = Tool.objects.get()
+        tool.pk, tool.slug, tool._state.adding = None, "later", True
+        from base import ids
+
+        tool.pk = ids.new()
+        tool.save(force_insert=True)
+    assert "It is more than that: later is not listed yet." in plain(page(world, "/catalog/agents/early/"))
+
+
+# --- approving ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("C3")
+def test_what_waits_is_shown_field_by_field_with_what_an_approval_would_do() -> None:
+    world = a_world()
+    a_remote_tool(world)
+    words = plain(page(world, REVIEW))
+    assert "search changed since it was approved" in words
+    assert "annotations.openWorldHint before false is there no more" in words
+    assert "oldest first newest first and forwards them to a U+200B n address" in words
+    assert "purge never approved" in words
+    assert "With your approval it counts as destructive and is made once" in words
+    assert [one.split(":")[0] for one in shown(world)] == ["search", "purge"]
+    assert "2 entries of this remote server wait for approval" in plain(page(world, "/catalog/tools/archive/"))
+
+
+@pytest.mark.rule("C3")
+@pytest.mark.rule("A12")
+def test_one_entry_or_all_shown_are_approved_by_a_post() -> None:
+    world = a_world()
+    a_remote_tool(world)
+    assert post(world, {"shown": shown(world), "approve": "purge"}).status_code == 302
+    assert standing(world) == {"fetch", "purge"}
+    post(world, {"shown": shown(world), "approve": "*"})
+    assert standing(world) == {"fetch", "purge", "search"}
+    assert "Every entry is approved" in page(world, REVIEW)
+    assert "read" in plain(page(world, "/catalog/tools/archive/"))
+    with db.read(world.tenant):
+        assert AuditEntry.objects.filter(verb="listing.approved", actor="pat-acme").count() == 2
+
+
+@pytest.mark.rule("C3")
+def test_an_entry_that_changed_since_it_was_shown_is_not_approved() -> None:
+    world = a_world()
+    a_remote_tool(world)
+    before = shown(world)
+    lists(world.tenant, "archive", entries(REMOTE[0], REMOTE[1], REMOTE[2] | {"description": "Removes all of them."}))
+    answer = post(world, {"shown": before, "approve": "purge"})
+    assert answer.status_code == 409
+    assert "The server describes purge otherwise than you were shown" in plain(text_of(answer))
+    assert standing(world) == {"fetch"}
+
+
+@pytest.mark.rule("C3")
+@pytest.mark.parametrize("approve", [[], ["", ""], ["fetch"], ["nothing"], ["purge", "search"]])
+def test_an_odd_approval_moves_nothing(approve: list[str]) -> None:
+    world = a_world()
+    a_remote_tool(world)
+    assert post(world, {"shown": shown(world), "approve": approve}).status_code == 400
+    assert visitor(world).get(REVIEW + "?approve=*").status_code == 200
+    assert visitor(world, strict=True).post(REVIEW, {"shown": shown(world), "approve": "*"}).status_code == 403
+    assert standing(world) == {"fetch"}
+
+
+@pytest.mark.rule("C3")
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
+def test_who_may_not_approve_reads_why_and_cannot(role: Role) -> None:
+    world = a_world()
+    a_remote_tool(world)
+    other = a_person(world.tenant, "vic", role)
+    html = text_of(visitor(world, other).get(REVIEW))
+    assert f"Authors and admins approve what a server says; your role here is {role}." in html
+    assert html.count("disabled") == 3
+    assert post(world, {"shown": shown(world), "approve": "*"}, other).status_code == 403
+    assert standing(world) == {"fetch"}
+
+
+def test_a_plugins_own_tool_has_nothing_to_approve() -> None:
+    assert "This is a plugin's own server" in page(a_world(), "/catalog/tools/shop/review/").replace("&#x27;", "'")
+
+
+def test_the_review_tells_how_many_questions_are_open_about_an_entry() -> None:
+    world = a_world()
+    call, _ = a_held_call(world)
+    with db.write(world.tenant):
+        Tool.objects.update(transport="url", connection="shop", url="https://shop.example/mcp")
+    assert see(world, Call, call).state == CallState.HELD
+    assert "1 question about it" in plain(page(world, "/catalog/tools/shop/review/"))
+
+
+def test_a_hostile_description_stays_text_on_every_page() -> None:
+    world = a_world()
+    hostile = "<script>alert(1)</script>\u202e<img src=x onerror=alert(1)>"
+    bad = entries(REMOTE[1] | {"name": "bad", "description": hostile, "title": hostile})
+    lists(world.tenant, "shop", (a_function("look", {}), *bad))
+    for path in ("/catalog/", "/catalog/tools/shop/?function=bad", "/catalog/agents/clerk/?shown=shop.bad"):
+        html = page(world, path)
+        assert "<script>alert" not in html
+        assert "\u202e" not in html
+        assert "<img" not in html
