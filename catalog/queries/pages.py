@@ -63,6 +63,11 @@ class ToolRow:
     can_report: bool
 
     @property
+    def undeclared(self) -> int:
+        """How many of its functions do not say what they do."""
+        return sum(bool(function.undeclared) for function in self.functions)
+
+    @property
     def tokens(self) -> int:
         """What all its definitions come to."""
         return sum(function.tokens for function in self.functions)

@@ -12,7 +12,7 @@ from catalog.rules.estimates import Definition, estimate
 from jobs.models import Call
 from jobs.rules.states import CallState
 from tenants.models import AuditEntry, Role
-from tests.builders import World, a_function, a_held_call, a_person, a_world, see
+from tests.builders import READ, World, a_function, a_held_call, a_person, a_world, see
 from tests.catalogs import REMOTE, a_many_tool, a_remote_tool, an_agent_of, entries, lists
 from tests.pages.visitors import text_of, visitor
 
@@ -62,7 +62,9 @@ def test_catalog_tool_and_agent_show_the_same_estimate_and_name_its_method() -> 
 
 @pytest.mark.rule("C4")
 def test_an_undeclared_function_is_marked_with_the_reason_and_the_fix_to_paste() -> None:
-    words = plain(page(a_world(), "/catalog/tools/shop/"))
+    world = a_world()
+    lists(world.tenant, "shop", (a_function("look", READ), a_function("export", {})))
+    words = plain(page(world, "/catalog/tools/shop/"))
     assert "1 does not say what it does" in words
     assert "Calls of it wait for a person: it has no annotations, so nobody knows whether it changes anything." in words
     assert "@server.tool(annotations=ToolAnnotations(read_only_hint=True))" in words
