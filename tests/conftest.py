@@ -45,11 +45,17 @@ def cluster(
         connections.close_all()
 
 
-def _truncate(admin: psycopg.Connection[Any], tables: str) -> None:
-    """Empty the tables; a server that still answers its last request may be in the way for a moment."""
+def _delete_all(admin: psycopg.Connection[Any], tables: list[str]) -> None:
+    """Empty the tables; a server that still answers its last request may be in the way for a moment.
+
+    Far quicker for few rows than TRUNCATE. As a replica no trigger runs and no reference is looked at.
+    """
+    lock = f"LOCK TABLE {', '.join(tables)} IN EXCLUSIVE MODE"
+    steps = [lock, "SET LOCAL session_replication_role = replica", *(f"DELETE FROM {table}" for table in tables)]
     for left in reversed(range(10)):
         try:
-            admin.execute(f"TRUNCATE {tables}")
+            with admin.transaction():
+                admin.execute("; ".join(steps))
             return
         except psycopg.errors.DeadlockDetected:
             if not left:
@@ -64,11 +70,11 @@ def _empty(cluster: embedded.Postgres) -> Iterator[Callable[[], None]]:
         names = admin.execute(
             f"SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN {keep}"
         )
-        tables = ", ".join(name for (name,) in names)
+        tables = [name for (name,) in names]
 
     def empty() -> None:
         with psycopg.connect(cluster.url_admin, autocommit=True) as admin:
-            _truncate(admin, tables)
+            _delete_all(admin, tables)
             admin.execute("UPDATE oz0_clock SET ahead = '0' WHERE ahead <> '0'")
 
     yield empty

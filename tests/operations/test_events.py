@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 type Folded = dict[tuple[str, str], str]
 
-STEPS = 80
+STEPS = 60
 MOVES = {"job": (states.JobState, states.JOB_MOVES), "call": (states.CallState, states.CALL_MOVES)}
 
 
@@ -100,7 +100,7 @@ def test_after_any_walk_the_events_of_every_job_fold_to_its_rows_and_are_numbere
     walk = Wanderer(world, seed, move_clock)
     for n in range(STEPS):
         walk.step()
-        if n % 10 == 0:
+        if n % 20 == 0:
             assert_told(world)
     assert assert_told(world) > STEPS / 2
     walk.finish()
