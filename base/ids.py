@@ -14,6 +14,7 @@ HOLD: Final = "hold"
 TURN: Final = "turn"
 NODE: Final = "node"
 TENANT: Final = "ten"
+CONNECTION: Final = "conn"
 
 
 class BadId(ValueError):

@@ -90,6 +90,11 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "down": ("server-off", "bad", "A node tried to read its listing and could not."),
         "new": ("hourglass", "wait", "No node has read its listing yet."),
     },
+    "sign_in": {
+        "out": ("circle-dashed", "stop", "Nobody is signed in: calls over it are not made."),
+        "in": ("user-check", "ok", "Somebody is signed in; the token is refreshed before it runs out."),
+        "again": ("triangle-alert", "bad", "The sign-in is over: calls over it are not made until an admin signs in."),
+    },
     "kind": {
         "read": ("eye", "stop", "It says it only reads."),
         "write": ("pencil", "run", "It says it writes and destroys nothing."),
@@ -107,13 +112,16 @@ WORDS: Final = {
     ("ask", "retry"): "try again?",
     ("ask", "session"): "session lost",
     ("attempt", "not_made"): "not made",
+    ("sign_in", "out"): "signed out",
+    ("sign_in", "in"): "signed in",
+    ("sign_in", "again"): "sign in again",
     ("attempt", "timed_out"): "timed out",
 }
 FALLBACK: Final = ("info", "stop", "")
 
 
 def status(of: str, state: str) -> Status:
-    """The look of `state` of a job, call, attempt, turn, hold, ask (the kind of a hold), node, server, or kind
-    of function."""
+    """The look of a state; `of` is a job, call, attempt, turn, hold, ask (a hold's kind), node, server, sign_in
+    or kind (of a function)."""
     icon, tone, says = STATUSES[of].get(state, FALLBACK)
     return Status(icon, WORDS.get((of, state), state), tone, says)

@@ -43,6 +43,14 @@ class Credential(StrEnum):
     OAUTH = "oauth"  # a bearer token that somebody signed in for
 
 
+class Standing(StrEnum):
+    """Whether somebody is signed in to a connection."""
+
+    OUT = "out"
+    IN = "in"
+    AGAIN = "again"  # the grant is over: a person has to sign in again
+
+
 class Plugin(TenantRow):
     """A folder of tools, agents and skills that belong together."""
 
@@ -130,6 +138,47 @@ class Connection(TenantRow):
                 condition=(Q(credential="header") & ~Q(header="")) | (~Q(credential="header") & Q(header="")),
                 name="connection_names_its_header",
             ),
+        ]
+
+
+class SignIn(TenantRow):
+    """How a connection is signed in to by OAuth. Its tokens and the client's secret lie in the tenant's vault.
+
+    `provider` is what the authorisation server said of itself (`catalog.rules.oauth.Provider`). `grant` counts
+    every change of the tokens: a refresh that began with another one changes nothing. `granted_at` is when the
+    tokens were asked for, `expires_at` None when the provider did not say.
+    """
+
+    connection = models.OneToOneField(Connection, on_delete=models.CASCADE, related_name="sign_in", db_constraint=False)
+    client_id = models.TextField(blank=True)
+    client_method = word(blank=True)
+    client_entered = models.BooleanField(default=False, help_text="an admin entered the client; else it was registered")
+    return_to = models.TextField(blank=True, help_text="the return address that the client was registered with")
+    wanted = models.TextField(blank=True, help_text="scopes to ask for; empty: those the server names")
+    provider = models.JSONField(default=dict)
+    standing = word(default=Standing.OUT)
+    scopes = models.TextField(blank=True)
+    grant = models.PositiveIntegerField(default=0)
+    signed_in_by = models.ForeignKey("tenants.User", null=True, on_delete=models.PROTECT, related_name="+")
+    signed_in_at = models.DateTimeField(null=True)
+    granted_at = models.DateTimeField(null=True)
+    expires_at = models.DateTimeField(null=True)
+    refresh_due_at = models.DateTimeField(null=True)
+    refreshing_until = models.DateTimeField(null=True, help_text="while a node asks for new tokens, no other does")
+    failures = models.PositiveIntegerField(default=0, help_text="refreshes that failed in a row")
+    trouble = models.TextField(blank=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            one_of("standing", Standing, "sign_in_standing"),
+            models.CheckConstraint(
+                condition=Q(standing="in", granted_at__isnull=False)
+                | (~Q(standing="in") & Q(expires_at__isnull=True, refresh_due_at__isnull=True)),
+                name="sign_in_has_a_grant",
+            ),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["refresh_due_at"], condition=Q(refresh_due_at__isnull=False), name="sign_in_due"),
         ]
 
 

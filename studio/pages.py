@@ -23,6 +23,7 @@ PLACES = {
     "hold": "approvals",
 }
 PLACES |= dict.fromkeys(("catalog", "tool", "review-listing", "agents", "agent"), "catalog")
+PLACES |= dict.fromkeys(("connections", "new-connection", "connection", "connection-client"), "connections")
 PLACES |= {"overview": "overview"}
 
 

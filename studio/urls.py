@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, path
 
 from approvals.views import listings, queue
-from catalog import views as catalog
+from catalog.views import catalog, connections
 from jobs.views import lists as jobs
 from jobs.views import trace
 from studio import pages
@@ -28,4 +28,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/tools/<str:slug>/review/", listings.review, name="review-listing"),
     path("catalog/agents/", catalog.agents, name="agents"),
     path("catalog/agents/<str:name>/", catalog.agent, name="agent"),
+    path("settings/connections/", connections.connections, name="connections"),
+    path("settings/connections/new/", connections.new_connection, name="new-connection"),
+    path("settings/connections/<str:shown>/", connections.connection, name="connection"),
+    path("settings/connections/<str:shown>/client/", connections.client, name="connection-client"),
+    path("settings/connections/<str:shown>/remove/", connections.remove, name="remove-connection"),
+    path("settings/connections/<str:shown>/oauth/sign-in/", connections.begin, name="connection-sign-in"),
+    path("settings/connections/<str:shown>/oauth/sign-out/", connections.end, name="connection-sign-out"),
+    path("settings/connections/<str:shown>/oauth/return/", connections.come_back, name="connection-return"),
 ]

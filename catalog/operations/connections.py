@@ -10,7 +10,9 @@ from uuid import UUID
 from base import db
 from base.addresses import Refused, read_place, read_url
 from catalog.models import Connection, Credential, Stage, Tool
+from catalog.operations import sign_ins
 from catalog.queries.connections import named, users_of
+from catalog.rules.secret_names import access_name
 from catalog.rules.servers import Remote
 from tenants.operations import audit, vault
 from tenants.rules.who import Actor
@@ -65,7 +67,7 @@ def _make(name: str, url: str, allowed: Sequence[str], given: Given, actor: Acto
     _credential(row, given)
     row.save(force_insert=True)
     audit.record(actor, "connection.made", f"connection {name}", after=_shown(row))
-    _measure_again(name)
+    measure_again(name)
     return row.pk
 
 
@@ -77,7 +79,7 @@ def change(
     `ask_again` forgets which protocol the server was found to speak.
     """
     with db.write(tenant) as now:
-        row = _locked(name)
+        row = locked(name)
         before = _shown(row)
         moved = _url(url) != row.url
         row.url, row.allowed, row.changed_at = _url(url), _allowed(allowed), now
@@ -87,16 +89,17 @@ def change(
         _credential(row, given, moved=moved)
         row.save()
         audit.record(actor, "connection.changed", f"connection {name}", before=before, after=_shown(row))
-        _measure_again(name)
+        measure_again(name)
 
 
 def remove(*, tenant: UUID, name: str, actor: Actor) -> None:
     """Remove a connection with its credential. Raises `BadConnection` while a current tool uses it."""
     with db.write(tenant):
-        row = _locked(name)
+        row = locked(name)
         if using := users_of(name):
             raise BadConnection(f"{', '.join(using)} still uses it: remove or change the plugin first")
         vault.drop(secret_name(row))
+        sign_ins.forget(row.pk)
         audit.record(actor, "connection.removed", f"connection {name}", before=_shown(row))
         row.delete()
 
@@ -143,14 +146,18 @@ def address_of(url: str, row: Connection) -> str:
 
 def secret_name(row: Connection) -> str:
     """What the vault calls a connection's credential."""
-    return f"connection {row.pk}"
+    return access_name(row.pk)
 
 
 def _headers(row: Connection) -> Mapping[str, str]:
     match Credential(row.credential):
         case Credential.NONE:
             return {}
-        case Credential.BEARER | Credential.OAUTH:
+        case Credential.BEARER:
+            return {"Authorization": f"Bearer {vault.get(row.tenant_id, secret_name(row))}"}
+        case Credential.OAUTH:
+            if why := sign_ins.why_unusable(row):
+                raise BadConnection(why)
             return {"Authorization": f"Bearer {vault.get(row.tenant_id, secret_name(row))}"}
         case Credential.HEADER:
             return {row.header: vault.get(row.tenant_id, secret_name(row))}
@@ -158,20 +165,23 @@ def _headers(row: Connection) -> Mapping[str, str]:
 
 def _credential(row: Connection, given: Given, *, moved: bool = False) -> None:
     kept = given.value is None and given.kind == row.credential and given.header == row.header
-    if kept and moved and given.kind is not Credential.NONE:
+    signed_in = row.credential == Credential.OAUTH
+    if kept and moved and given.kind not in (Credential.NONE, Credential.OAUTH):
         raise BadConnection(
             "the address changed to another server, so enter its credential anew: the old one stays here"
         )
     row.credential, row.header = given.kind, given.header if given.kind is Credential.HEADER else ""
     if given.kind is Credential.HEADER and (not _HEADER.match(given.header) or _OURS.match(given.header)):
         raise BadConnection(f"{given.header[:100]!r} cannot be the credential's header; name one such as X-Api-Key")
-    if given.kind is Credential.NONE:
+    if signed_in and (moved or given.kind is not Credential.OAUTH):
+        sign_ins.forget(row.pk)  # a sign-in is for one server; at another one somebody signs in anew
         vault.drop(secret_name(row))
-    elif not kept:
-        if given.kind is not Credential.OAUTH and not _VALUE.match(given.value or ""):
+    if given.kind is Credential.NONE or (given.kind is Credential.OAUTH and not signed_in):
+        vault.drop(secret_name(row))
+    elif given.kind is not Credential.OAUTH and not kept:
+        if not _VALUE.match(given.value or ""):
             raise BadConnection("a credential's value is plain visible text without line breaks; enter it")
-        if given.value:
-            vault.put(secret_name(row), given.value)
+        vault.put(secret_name(row), given.value or "")
 
 
 def _url(url: str) -> str:
@@ -188,14 +198,16 @@ def _allowed(entries: Sequence[str]) -> list[str]:
         raise BadConnection(f"the allow-list cannot be used: {error}") from error
 
 
-def _locked(name: str) -> Connection:
+def locked(name: str) -> Connection:
+    """A connection, held until the open write ends. Raises `BadConnection`."""
     row = Connection.objects.select_for_update(no_key=True).filter(name=name).first()
     if row is None:
         raise BadConnection(f"there is no connection {name}")
     return row
 
 
-def _measure_again(name: str) -> None:
+def measure_again(name: str) -> None:
+    """Read the listings of the tools that use a connection anew, soon. Demands an open write."""
     using = Tool.objects.filter(plugin_version__stage=Stage.CURRENT, connection=name)
     using.update(measure_due_at=db.must_write(), measure_failures=0)
 

@@ -5,7 +5,8 @@ from datetime import datetime
 from uuid import UUID
 
 from base import db
-from catalog.models import Connection, Credential, Listing, Stage, Tool
+from catalog.models import Connection, Credential, Listing, Stage, Standing, Tool
+from catalog.queries.sign_ins import SignInPage, shown_id, sign_in_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +14,7 @@ class ConnectionRow:
     """One connection as its page shows it. `tools` are the current tools that use it."""
 
     id: UUID
+    shown_id: str
     name: str
     url: str
     allowed: tuple[str, ...]
@@ -24,6 +26,7 @@ class ConnectionRow:
     can_cancel: bool | None
     can_report: bool | None
     trouble: str
+    standing: Standing
 
 
 def named(name: str) -> Connection | None:
@@ -38,9 +41,21 @@ def connections_page(tenant: UUID) -> tuple[tuple[ConnectionRow, ...], datetime]
         listings = {one.tool_id: one for one in Listing.objects.filter(tool__in=tools, current=True)}
         rows = tuple(
             _row(one, [tool for tool in tools if tool.connection == one.name], listings)
-            for one in Connection.objects.order_by("name")[:500]
+            for one in Connection.objects.select_related("sign_in").order_by("name")[:500]
         )
         return rows, now
+
+
+def connection_page(tenant: UUID, connection: UUID) -> tuple[ConnectionRow, SignInPage, datetime] | None:
+    """One connection, its sign-in and the time; None when there is no such connection."""
+    with db.read(tenant) as now:
+        one = Connection.objects.filter(pk=connection).first()
+        if one is None:
+            return None
+        current = Tool.objects.filter(plugin_version__stage=Stage.CURRENT, connection=one.name)
+        tools = list(current.order_by("slug"))
+        listings = {found.tool_id: found for found in Listing.objects.filter(tool__in=tools, current=True)}
+        return _row(one, tools, listings), sign_in_page(one), now
 
 
 def users_of(name: str) -> list[str]:
@@ -53,6 +68,7 @@ def _row(one: Connection, tools: list[Tool], listings: dict[UUID, Listing]) -> C
     measured = [listings[tool.pk] for tool in tools if tool.pk in listings]
     return ConnectionRow(
         id=one.pk,
+        shown_id=shown_id(one),
         name=one.name,
         url=one.url,
         allowed=tuple(one.allowed),
@@ -64,4 +80,5 @@ def _row(one: Connection, tools: list[Tool], listings: dict[UUID, Listing]) -> C
         can_cancel=all(listing.can_cancel for listing in measured) if measured else None,
         can_report=all(listing.can_report for listing in measured) if measured else None,
         trouble=next((tool.down_reason for tool in tools if tool.down_reason), ""),
+        standing=Standing(one.sign_in.standing) if hasattr(one, "sign_in") else Standing.OUT,
     )

@@ -60,6 +60,9 @@ class Attempt:
         """The attempt's one outcome, at the latest at the order's full timeout."""
         if session is None or session.ended.done():
             return self._not_made(Reason.SERVER_NOT_UP)
+        remote = self.order.server.remote
+        if remote is not None and remote.trouble:  # the session is up, but what it shows has run out
+            return self._not_made(Reason.SERVER_NOT_UP, remote.trouble)
         if (refusal := await self._refused_by_listing(session)) is not None:
             return refusal
         function = session.function(self.order.function)

@@ -10,7 +10,7 @@ from typing import Any, Final, assert_never
 from uuid import UUID
 
 from base import db
-from catalog.operations import listings
+from catalog.operations import listings, sign_ins
 from catalog.rules.policy import Allow, Ask
 from catalog.rules.servers import ServerSpec
 from jobs import wake
@@ -27,6 +27,7 @@ from jobs.rules.states import CallState, Effect, HoldKind, JobState, NodeState
 from jobs.rules.why import Why
 
 CHANGED: Final = (Reason.LISTING_CHANGED, Reason.FUNCTION_GONE)  # the session lists something else than what is kept
+TOKEN_REFUSED: Final = 401
 RESULT_SHOWN: Final = 8 * 1024  # characters of a result kept on the call's own row
 
 
@@ -201,6 +202,8 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
             if attempt.state != END_STATES[outcome.end]:
                 _keep_as_evidence(attempt, outcome.result, now)
             return False
+        if outcome.wire.status == TOKEN_REFUSED and call.function is not None:
+            sign_ins.refused(call.function.tool, sent_at=attempt.started_at)
         match next_step(_facts(call), outcome, now=now, jitter=jitter):
             case RetryAt(at, effect):
                 moves.call(call, CallState.RETRYING, reason=outcome.reason, now=now, due_at=at, effect=effect)

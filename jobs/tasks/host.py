@@ -25,6 +25,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from base import ids
 from base.clock import boot_time
+from catalog.operations import refreshing
 from catalog.rules.servers import ServerSpec
 from catalog.rules.wire import Wire
 from jobs import wake
@@ -252,6 +253,17 @@ class Host:
     def measure(self, tenant: UUID, tool_id: UUID) -> None:
         """Read a tool's listing, on one of this host's threads."""
         self.soon(lambda: measuring.measure(self.node, tenant=tenant, tool_id=tool_id))
+
+    def refresh(self, tenant: UUID, sign_in: UUID) -> None:
+        """Ask for new tokens of a connection, on one of this host's threads; what came is kept until it is saved."""
+
+        def once() -> None:
+            work = refreshing.claim(tenant=tenant, sign_in=sign_in)
+            if work is not None:
+                outcome = refreshing.ask(work)
+                self.until_committed(lambda: refreshing.settle(work, outcome))
+
+        self.soon(once)
 
 
 _host: Host | None = None

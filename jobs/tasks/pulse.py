@@ -13,6 +13,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, conn
 
 from base import db
 from base.clock import boot_time
+from catalog.queries import sign_ins
 from jobs import wake
 from jobs.models import Attempt
 from jobs.operations import nodes, sweep
@@ -91,6 +92,8 @@ class Pulse:
         sweep.sweep(dice=random, lose_nodes=boot_time() >= self._may_lose_nodes_at)
         for tenant, tool_id in due.measurements(most=4):
             host.measure(tenant, tool_id)
+        for tenant, sign_in in sign_ins.due(most=4):
+            host.refresh(tenant, sign_in)
 
     def _start_over(self) -> None:
         """This node was declared lost: its attempts are no longer its own, so it stops them and registers anew."""

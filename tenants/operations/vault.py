@@ -4,6 +4,7 @@ To replace `OZ0_SECRET_KEY`: put the old one into `OZ0_OLD_SECRET_KEYS`, restart
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
@@ -40,6 +41,18 @@ def drop(name: str) -> None:
     """Forget a secret; none of this name is no error. Demands an open write."""
     db.must_write()
     Secret.objects.filter(name=name).delete()
+
+
+def drop_all(beginning: str, *, before: datetime | None = None) -> None:
+    """Forget every secret whose name begins so, only those last changed `before` when that is given."""
+    db.must_write()
+    rows = Secret.objects.filter(name__startswith=beginning)
+    (rows if before is None else rows.filter(changed_at__lt=before)).delete()
+
+
+def has(name: str) -> bool:
+    """Whether there is a secret of this name. Demands an open read or write of the tenant."""
+    return Secret.objects.filter(name=name).exists()
 
 
 def seal_again(*, tenant: UUID) -> int:

@@ -15,7 +15,9 @@ from pytest_django import DjangoDbBlocker
 from approvals.operations.decide import Person, decide
 from approvals.rules.deciding import Decider
 from base import db, ids
-from catalog.models import Connection, EntryApproval, Scope, Skill
+from catalog.models import Credential, EntryApproval, Scope, Skill
+from catalog.operations import connections, signing_in
+from catalog.operations.connections import Given
 from jobs.models import Body, Call, Job
 from jobs.operations import turns
 from jobs.operations.bodies import LARGE
@@ -51,7 +53,6 @@ def a_full_world(slug: str) -> World:
         )
         version = apps.get_model("catalog.PluginVersion").objects.get()
         Skill.objects.create(tenant_id=world.tenant, plugin_version=version, name="refunds", text="…")
-        Connection.objects.create(tenant_id=world.tenant, name="crm", url="https://crm.example/mcp", changed_at=now)
         EntryApproval.objects.create(
             tenant_id=world.tenant,
             tool_slug="shop",
@@ -60,12 +61,24 @@ def a_full_world(slug: str) -> World:
             approved_by_id=world.person,
             approved_at=now,
         )
+    actor = Actor("pat", "link", world.person)
+    crm = connections.make(
+        tenant=world.tenant,
+        name="crm",
+        url="https://crm.example/mcp",
+        allowed=(),
+        given=Given(Credential.OAUTH),
+        actor=actor,
+    )
+    signing_in.enter_client(
+        tenant=world.tenant, connection=crm, client_id="studio", secret=None, scopes="", actor=actor
+    )
     a_policy(world, a_rule("other", "ask", tool="nowhere"))
     a_switch(world, Scope.AGENT, "night-clerk")
     made(world, a_call(world, "look", {"text": "é" * LARGE}), an_outcome(End.ANSWERED, text="x" * 3 * LARGE))
     an_order(world, a_call(world, "note"))  # an open attempt
     call = a_call(world, "refund")
-    person = Person(Decider(world.person, "admin"), Actor("pat", "link", world.person))
+    person = Person(Decider(world.person, "admin"), actor)
     decide(tenant=world.tenant, hold_id=the_hold(world, call).pk, person=person, answer="deny", note="no")
     a_turn(world, a_job(world), "refund", "note")  # an open hold, and a queued call
     a_turn(world, a_job(world), "refund")  # a job that waits
@@ -146,6 +159,8 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "connection_once": copy("catalog_connection"),
     "connection_credential": change("catalog_connection", "true", credential="'password'"),
     "connection_names_its_header": change("catalog_connection", "true", header="'X-Key'"),
+    "sign_in_standing": change("catalog_signin", "true", standing="'perhaps'"),
+    "sign_in_has_a_grant": change("catalog_signin", "true", standing="'in'"),
     "listing_one_current": copy("catalog_listing"),
     "function_once": copy("catalog_function"),
     "agent_once": copy("catalog_agent"),

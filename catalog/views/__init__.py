@@ -1,0 +1,1 @@
+"""Pages of the catalog, and of the connections its remote tools use."""
