@@ -76,6 +76,12 @@ def safe_title(value: object) -> str:
 
 
 @register.filter
+def as_words(code: str) -> str:
+    """`api_key` as a person reads it."""
+    return code.replace("_", " ")
+
+
+@register.filter
 def duration(span: timedelta | float | None) -> str:
     """A span of time in short words."""
     return figures.duration(span)

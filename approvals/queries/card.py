@@ -12,7 +12,7 @@ from jobs.models import Attempt, Call, Hold
 from jobs.queries.call_page import AttemptRow, Value, attempt_row, value_of
 from jobs.queries.story import answered
 from jobs.queries.trace import name_of
-from jobs.rules.states import CallState, HoldKind, HoldState
+from jobs.rules.states import CallState, Effect, HoldKind, HoldState
 from tenants.models import Tenant
 
 OLD_KEY: Final = timedelta(hours=24)
@@ -161,6 +161,13 @@ def _alike(call: Call) -> str:
     return f"last {len(states)}: " + ", ".join(f"{count} {state}" for state, count in counts.items())
 
 
+def _denying(hold: Hold) -> str:
+    if hold.call.effect != Effect.MAYBE:
+        return "It does not run. The job goes on; the agent reads your reason."
+    then = "you are asked whether it did" if hold.job.on_unknown == "ask" else "its job fails, as its agent says"
+    return f"It does not run again. An earlier attempt may have acted: {then}."
+
+
 def _options(hold: Hold, running: int) -> tuple[AnswerOption, ...]:
     stopped = (
         f"; {figures.plural(running, 'running call')} {'is' if running == 1 else 'are'} stopped first"
@@ -185,7 +192,7 @@ def _options(hold: Hold, running: int) -> tuple[AnswerOption, ...]:
                     "deny",
                     "Deny",
                     "d",
-                    "It does not run. The job goes on; the agent reads your reason.",
+                    _denying(hold),
                     "danger",
                     "Reason, for the agent",
                     True,

@@ -108,7 +108,7 @@ def _started_before(request: HttpRequest, once: str) -> HttpResponse:
     shown = cache.get(once)
     if shown:
         return HttpResponseRedirect(reverse("job", args=[shown]))
-    messages.info(request, "This form was sent before; the job it started is in the list.")
+    messages.info(request, "This form was sent before. If it started a job, that is in the list.")
     return HttpResponseRedirect(reverse("jobs"))
 
 

@@ -1,15 +1,29 @@
 """Answering a question on its page: only so, only once, only by who may (RULES A3, A5, A6, A9, U6, U7)."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from base import db
+from base import db, ids
 from jobs.models import Call, Hold
+from jobs.operations import work
 from jobs.rules.states import CallState
 from studio.embedded import Postgres
 from tenants.models import Membership, Role
-from tests.builders import a_call, a_held_call, a_person, a_world, an_unknown_call, see, the_hold
+from tests.builders import (
+    a_call,
+    a_held_call,
+    a_person,
+    a_policy,
+    a_retrying_call,
+    a_rule,
+    a_world,
+    an_unknown_call,
+    see,
+    the_hold,
+)
 from tests.pages.visitors import answer, hold_url, shown_digest_of, text_of, visitor
 
 
@@ -46,6 +60,27 @@ def test_every_waiting_card_has_stop_and_each_answer_says_what_it_will_do(databa
         assert words in approve
     for words in ("a person checked and says it happened", "One more attempt under the same key", "No further call"):
         assert words in happened
+
+
+@pytest.mark.rule("A9")
+@pytest.mark.rule("U10")
+@pytest.mark.parametrize(
+    ("on_unknown", "then"), [("ask", "you are asked whether it did"), ("fail", "its job fails, as its agent says")]
+)
+def test_denying_a_retry_of_what_may_have_acted_says_what_really_follows(
+    database: Postgres, move_clock: Callable[[timedelta], None], on_unknown: str, then: str
+) -> None:
+    world = a_world(on_unknown=on_unknown)
+    call = a_retrying_call(world, "charge")
+    a_policy(world, a_rule("careful", "ask", function="charge"))
+    move_clock(timedelta(seconds=2))
+    assert work.start(tenant=world.tenant, call_id=call, node_id=world.node, attempt_id=ids.new()) is None
+    client, hold = visitor(world), the_hold(world, call).pk
+    html = text_of(client.get(hold_url(hold)))
+    assert f"An earlier attempt may have acted: {then}." in html
+    assert "the agent reads your reason" not in html
+    answer(client, hold, answer="deny", note="not again")
+    assert see(world, Call, call).state == (CallState.UNKNOWN if on_unknown == "ask" else CallState.FAILED)
 
 
 @pytest.mark.rule("U7")

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from base import ids
 from catalog.rules.agents import Limits
-from jobs.models import Call, Node
+from jobs.models import Call, Node, Starter
 from jobs.queries.lists import PAGE
 from jobs.rules.orders import End
 from jobs.rules.states import JobState
@@ -189,9 +189,18 @@ def test_a_viewer_starts_and_stops_nothing_and_reads_why(database: Postgres) -> 
     job = a_job(world)
     viewer = visitor(world, a_person(world.tenant, "vera", Role.VIEWER))
     assert viewer.post("/jobs/new/", {"agent": "clerk", "input": ""}).status_code == 403
-    assert viewer.post(job_url(job, "stop/")).status_code == 403
+    refused = viewer.post(job_url(job, "stop/"))
+    assert refused.status_code == 403 and "Your role here is viewer" in text_of(refused)
     assert "Your role here is viewer" in text_of(viewer.get(job_url(job)))
     assert see(world, Call, a_call(world)).state == "queued"
+
+
+@pytest.mark.rule("G1")
+def test_what_started_a_job_is_said_in_words_in_the_list_and_on_its_page(database: Postgres) -> None:
+    world = a_world()
+    job = a_job(world, starter=Starter.API_KEY)
+    for path in ("/jobs/", job_url(job)):
+        assert "api key" in text_of(visitor(world).get(path))
 
 
 def test_stopping_twice_stops_once_and_says_so(database: Postgres) -> None:

@@ -135,4 +135,6 @@ def test_a_person_without_a_place_is_told_so(database: Postgres) -> None:
     path_of_a_link()
     client = Client()
     client.force_login(User.objects.create_user("guest"))
-    assert client.get("/jobs/").status_code == 403
+    response = client.get("/jobs/")
+    assert response.status_code == 403
+    assert "belongs to no workspace" in response.content.decode()
