@@ -14,6 +14,7 @@ from uuid import UUID
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.db import InterfaceError, OperationalError
 from django.urls import path
 from redis.exceptions import RedisError
 
@@ -27,6 +28,7 @@ CHECK_EVERY: Final = 4.0  # seconds
 MOST_TOPICS: Final = 16
 SIGNED_OUT: Final = 4401
 NO_LAYER: Final = 4503
+DATABASE_GONE: Final = (OperationalError, InterfaceError)
 
 
 class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels has no types
@@ -67,13 +69,18 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channel
                 await self.channel_layer.group_discard(group, self.channel_name)
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
-        """`{"join": [topics]}`. Topics that do not exist, or are another tenant's, are left out without a word."""
+        """`{"join": [topics]}`: all that the page shows now; it leaves what it showed before.
+
+        Topics that do not exist, or are another tenant's, are left out without a word.
+        """
         wanted = content.get("join") if isinstance(content, dict) else None
         if not isinstance(wanted, list) or self.seat is None:
             return
+        for left in [group for group, topic in self.topics.items() if topic not in wanted]:
+            await self._leave(left)
         for topic in wanted[:MOST_TOPICS]:
             group = _group(self.seat.tenant, topic) if isinstance(topic, str) else None
-            if group is None or len(self.topics) >= MOST_TOPICS:
+            if group is None or group in self.topics or len(self.topics) >= MOST_TOPICS:
                 continue
             await self.channel_layer.group_add(group, self.channel_name)
             self.topics[group] = topic
@@ -97,30 +104,40 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channel
             return
         newest = await database_sync_to_async(newest_event)(tenant, ids.parse(ids.JOB, topic[4:]))
         if newest is None:  # not of this tenant
-            del self.topics[group]
-            await self.channel_layer.group_discard(group, self.channel_name)
+            await self._leave(group)
             return
         await self.send_json({"topic": topic, "seq": newest})
 
+    async def _leave(self, group: str) -> None:
+        del self.topics[group]
+        await self.channel_layer.group_discard(group, self.channel_name)
+
     async def _check_for_ever(self) -> None:
-        while True:
-            self.probed = False
-            try:
-                async with asyncio.timeout(CHECK_EVERY):
-                    await self.channel_layer.send(self.channel_name, {"type": "probe"})
-            except (RedisError, OSError, TimeoutError):
-                await self.close(NO_LAYER)
-                return
-            await asyncio.sleep(CHECK_EVERY)
-            now = await self._current_seat()
-            if now is None or self.seat is None or now.tenant != self.seat.tenant:
-                await self.close(SIGNED_OUT)
-                return
-            if not self.probed:
-                await self.close(NO_LAYER)
-                return
-            for group in [group for group, topic in self.topics.items() if topic.startswith("job:")]:
-                await self._tell_newest(group, now.tenant)
+        """Close the socket once it fails a check, or cannot be checked: nobody is served unchecked (CASES V14)."""
+        try:
+            while (failed := await self._fails_by()) is None:
+                pass
+        except (RedisError, OSError, TimeoutError):
+            failed = NO_LAYER
+        except DATABASE_GONE as error:
+            log.info("a page's socket could not be checked (%s); the page connects again", type(error).__name__)
+            failed = NO_LAYER
+        await self.close(failed)
+
+    async def _fails_by(self) -> int | None:
+        """One check, of some seconds: the code to close with, or None."""
+        self.probed = False
+        async with asyncio.timeout(CHECK_EVERY):
+            await self.channel_layer.send(self.channel_name, {"type": "probe"})
+        await asyncio.sleep(CHECK_EVERY)
+        now = await self._current_seat()
+        if now is None or self.seat is None or now.tenant != self.seat.tenant:
+            return SIGNED_OUT
+        if not self.probed:
+            return NO_LAYER
+        for group in [group for group, topic in self.topics.items() if topic.startswith("job:")]:
+            await self._tell_newest(group, now.tenant)
+        return None
 
     async def _current_seat(self) -> Seat | None:
         session = self.scope.get("session")

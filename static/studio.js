@@ -53,7 +53,7 @@
     if (away || response.status === 403) { event.preventDefault(); signedOut = true; chip(); return; }
     if (response.status >= 500) { event.preventDefault(); }
   });
-  document.addEventListener("htmx:after:swap", () => { if (document.title !== title()) document.title = title(); mark(); });
+  document.addEventListener("htmx:after:swap", () => { if (document.title !== title()) document.title = title(); mark(); join(); });
 
   /* What a person opened or typed stays when a part is patched around it. */
   if (window.htmx) {
@@ -68,13 +68,21 @@
       : field.tagName === "SELECT" ? false : field.type !== "hidden" && field.value !== field.defaultValue);
 
   /* ---- the socket ------------------------------------------------------------------------------------------- */
+  let joined = "";                  // the topics the server knows of
+  function join() {
+    const topics = [...new Set(parts().flatMap(topicsOf))].sort(), all = topics.join(" ");
+    if (!socket || socket.readyState !== 1 || all === joined) return;
+    joined = all;
+    socket.send(JSON.stringify({ join: topics }));
+  }
   function connect() {
     if (!document.body.dataset.live) return;
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
     socket = new WebSocket(`${scheme}//${location.host}${document.body.dataset.live}`);
     socket.onopen = () => {
       failures = 0;
-      socket.send(JSON.stringify({ join: [...new Set(parts().flatMap(topicsOf))] }));
+      joined = "";
+      join();
       chip();
     };
     socket.onmessage = ({ data }) => heard(JSON.parse(data));

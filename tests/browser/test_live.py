@@ -4,7 +4,9 @@ import re
 from dataclasses import dataclass, field
 from uuid import UUID
 
+import psycopg
 import pytest
+from django.db import connection
 from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
 
 from approvals.operations import decide as deciding
@@ -14,6 +16,7 @@ from base import ids
 from jobs.models import Call
 from jobs.operations.holds import Answer
 from jobs.rules.orders import End
+from studio.embedded import Postgres
 from tenants.models import User
 from tenants.rules.who import Actor
 from tests.browser.conftest import Studio, live, sign_in_by_password
@@ -117,6 +120,35 @@ def test_a_card_decided_elsewhere_says_so_at_once(page: Page, world: World) -> N
     expect(page.get_by_text("You answered this: denied")).to_be_visible()
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
     assert_live_equals_fresh(page)
+
+
+def test_a_card_opened_in_the_same_page_hears_of_its_own_job(page: Page, world: World) -> None:
+    _, first = a_held_call(world)
+    call, other = a_held_call(world)
+    live(page, hold_url(first))
+    page.locator(f"#row-{ids.show(ids.HOLD, other)}").click()
+    expect(page.locator(f"#card-{ids.show(ids.HOLD, other)}")).to_be_visible()
+    decide(world, other, Answer.APPROVE)
+    expect(page.get_by_text("the call is now queued")).to_be_visible()
+    made(world, call, an_outcome(End.ANSWERED))  # of which the queue hears nothing
+    expect(page.get_by_text("the call is now SUCCEEDED")).to_be_visible(timeout=4_000)  # sooner than any poll
+    assert_live_equals_fresh(page)
+
+
+def test_while_the_database_is_away_a_socket_closes_instead_of_going_on_unchecked(
+    page: Page, world: World, database: Postgres
+) -> None:
+    live(page, "/jobs/")
+    with psycopg.connect(database.url_admin, autocommit=True) as admin:
+        admin.execute("ALTER ROLE oz0_app NOLOGIN")
+        try:
+            admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'oz0_app'")
+            expect(page.locator("#connection")).to_have_text(re.compile("Reconnecting"), timeout=12_000)
+        finally:
+            admin.execute("ALTER ROLE oz0_app LOGIN")
+    connection.close()
+    User.objects.filter(pk=world.person).update(is_active=False)
+    expect(page.locator("#connection")).to_have_text("Signed out: reload", timeout=20_000)
 
 
 def test_what_a_person_typed_survives_a_nudge(page: Page, world: World) -> None:
