@@ -264,12 +264,15 @@ def tenant_of_attempt(attempt_id: UUID) -> UUID | None:
 
 
 def keep_late_reply(*, tenant: UUID, attempt_id: UUID, result: Result) -> None:
-    """Keep a reply that came after its attempt had ended, as evidence only (RULES L9)."""
+    """Keep a reply that came after its attempt had ended, as evidence only (RULES L9).
+
+    The node knows that it ended; its outcome may still be on its way into a database that was away.
+    """
     with db.write(tenant) as now:
         found = Attempt.objects.filter(pk=attempt_id).values_list("job_id", flat=True).first()
         job = locks.job(found) if found else None
         attempt = locks.attempt(attempt_id)
-        if job is not None and attempt is not None and attempt.ended_at is not None:
+        if job is not None and attempt is not None:
             _keep_as_evidence(attempt, result, now)
 
 

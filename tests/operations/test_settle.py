@@ -72,11 +72,15 @@ def test_a_late_answer_after_run_it_again_does_not_touch_the_second_attempt() ->
 
 
 @pytest.mark.rule("L9")
-def test_a_reply_to_an_open_attempt_is_no_late_one() -> None:
+def test_a_late_reply_that_overtakes_its_attempts_outcome_is_kept_and_changes_nothing() -> None:
     world = a_world()
     order = an_order(world, a_call(world))
-    work.keep_late_reply(tenant=world.tenant, attempt_id=order.attempt_id, result=Result("early", is_error=False))
-    assert see(world, Attempt, order.attempt_id).late is None
+    reply = Result("made after all", is_error=False)
+    work.keep_late_reply(tenant=world.tenant, attempt_id=order.attempt_id, result=reply)
+    settle(world, order, an_outcome(End.TIMED_OUT))
+    attempt = see(world, Attempt, order.attempt_id)
+    assert (attempt.state, attempt.late["text"]) == ("timed_out", "made after all")
+    assert see(world, Call, order.call_id).state == CallState.UNKNOWN
 
 
 def test_an_outcome_settled_twice_because_its_commit_was_not_seen_is_not_shown_as_a_late_reply() -> None:
