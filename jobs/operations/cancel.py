@@ -10,7 +10,7 @@ from jobs.models import Attempt, Call, Hold, Job
 from jobs.operations import events, moves
 from jobs.queries import locks
 from jobs.rules.reasons import Reason
-from jobs.rules.states import JOB_FINAL, CallState, HoldState, JobState
+from jobs.rules.states import JOB_FINAL, CallState, JobState
 from jobs.rules.why import Why
 from tenants.operations import audit
 from tenants.rules.who import Actor
@@ -73,10 +73,7 @@ def end(
     )
     stop_running(Call.objects.filter(job_id=job.pk), why=reason, now=now)
     moves.cancel_waiting_calls(job.pk, reason=reason, now=now)
-    for hold in (
-        Hold.objects.select_for_update(no_key=True).filter(job_id=job.pk, closed_at__isnull=True).order_by("pk")
-    ):
-        moves.hold(hold, HoldState.WITHDRAWN, now=now)
+    moves.withdraw(Hold.objects.filter(job_id=job.pk), now=now)
     events.judge_later(job.pk)
 
 

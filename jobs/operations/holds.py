@@ -114,6 +114,8 @@ def _open(hold: Hold) -> None:
 def answer(*, hold_id: UUID, answer: Answer, person: int, note: str = "") -> Taken | Closed:
     """Take a person's answer. Demands an open write; the caller has checked that the person may decide.
 
+    An approval that comes after the hold's time is none: the hold is *expired* by it.
+
     Raises `BadAnswer` when the answer is not one of this question's, or `Hold.DoesNotExist`.
     """
     now = db.must_write()
@@ -122,7 +124,10 @@ def answer(*, hold_id: UUID, answer: Answer, person: int, note: str = "") -> Tak
     job, call, hold = locks.job(found.job_id), locks.call(found.call_id), locks.hold(hold_id)
     assert job is not None and call is not None and hold is not None  # noqa: S101 - rows are never deleted
     if hold.closed_at is not None:
-        return Closed(HoldState(hold.state), hold.answer, hold.answered_by_id, hold.closed_at)
+        return _closed(hold)
+    if answer is Answer.APPROVE and hold.expires_at is not None and hold.expires_at <= now:
+        _expire(call, job, hold, now)  # no sweep has found it yet, but its time is over (RULES A8)
+        return _closed(hold)
     if answer not in ANSWERS[HoldKind(hold.kind)]:
         raise BadAnswer(
             f"{answer.value!r} does not answer this question; it takes {', '.join(ANSWERS[HoldKind(hold.kind)])}"
@@ -156,6 +161,10 @@ def answer(*, hold_id: UUID, answer: Answer, person: int, note: str = "") -> Tak
     return Taken(CallState(call.state))
 
 
+def _closed(hold: Hold) -> Closed:
+    return Closed(HoldState(hold.state), hold.answer, hold.answered_by_id, hold.closed_at)
+
+
 def _may_run_again(call: Call, job: Job) -> str:
     """What the answer "run it again" approves, for it counts as the approval when policy asks (RULES U6).
 
@@ -184,14 +193,6 @@ def end_unapproved(call: Call, job: Job, *, reason: Why, now: datetime, evidence
         moves.call(call, CallState.REFUSED, reason=reason, now=now, detail=detail)
 
 
-def withdraw_all(job_id: UUID, *, now: datetime) -> None:
-    """Withdraw every open hold of a job. The job must be held alone, and its calls locked or final."""
-    for hold in (
-        Hold.objects.select_for_update(no_key=True).filter(job_id=job_id, closed_at__isnull=True).order_by("pk")
-    ):
-        moves.hold(hold, HoldState.WITHDRAWN, now=now)
-
-
 def expire(*, tenant: UUID, hold_id: UUID) -> bool:
     """Close an approval nobody gave in time: *expired*, never *denied* (RULES A8). False when it was closed before."""
     with db.write(tenant) as now:
@@ -201,8 +202,12 @@ def expire(*, tenant: UUID, hold_id: UUID) -> bool:
             return False
         if hold.expires_at is None or hold.expires_at > now or job.state in JOB_FINAL:
             return False
-        moves.hold(hold, HoldState.EXPIRED, now=now)
-        acted = "An attempt of it may have acted before its approval expired."
-        end_unapproved(call, job, reason=Why.EXPIRED, now=now, evidence=acted)
-        events.judge_later(job.pk)
+        _expire(call, job, hold, now)
         return True
+
+
+def _expire(call: Call, job: Job, hold: Hold, now: datetime) -> None:
+    moves.hold(hold, HoldState.EXPIRED, now=now)
+    acted = "An attempt of it may have acted before its approval expired."
+    end_unapproved(call, job, reason=Why.EXPIRED, now=now, evidence=acted)
+    events.judge_later(job.pk)

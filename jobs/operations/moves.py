@@ -4,6 +4,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from jobs.models import END_STATES, Attempt, Call, Hold, Job, Node, Turn
 from jobs.operations import events
 from jobs.rules.orders import Outcome, Progress
@@ -90,6 +92,12 @@ def hold(row: Hold, to: HoldState, *, now: datetime, **fields: Any) -> None:
     events.record(
         row.job_id, "hold.closed", call=row.call_id, hold=str(row.pk), to=to, answer=row.answer, by=row.answered_by_id
     )
+
+
+def withdraw(holds: QuerySet[Hold], *, now: datetime) -> None:
+    """Withdraw those of these holds that are open. Their job must be held alone, and their calls locked or final."""
+    for row in holds.select_for_update(no_key=True).filter(closed_at__isnull=True).order_by("pk"):
+        hold(row, HoldState.WITHDRAWN, now=now)
 
 
 def node(row: Node, to: NodeState, *, now: datetime) -> bool:

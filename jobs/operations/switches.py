@@ -1,16 +1,19 @@
 """Kill switches and their effect on running work (RULES L7)."""
 
+from collections.abc import Callable
 from datetime import datetime
+from itertools import takewhile
+from typing import Final, assert_never
 from uuid import UUID
 
 from django.db.models import QuerySet
 
 from base import db
-from catalog.models import KillSwitch, Scope
+from catalog.models import Agent, Function, KillSwitch, Scope, Tool
 from jobs.models import Call, Hold, Job
 from jobs.operations import cancel, events, moves
 from jobs.queries import locks
-from jobs.rules.states import ASKING, JOB_FINAL, CallState, HoldState, JobState
+from jobs.rules.states import ASKING, JOB_FINAL, CallState, JobState
 from jobs.rules.why import Why
 from tenants.operations import audit
 from tenants.rules.who import Actor
@@ -29,6 +32,8 @@ def turn_on(*, tenant: UUID, scope: Scope, target: str, reason: str, by: Actor) 
         raise BadSwitch("a tenant's switch has no target, every other names one")
     with db.write(tenant) as now:
         locks.gate_alone()
+        if not _exists(scope, target):
+            raise BadSwitch(f"there is no {scope} {target!r}, so this would stop nothing; {_NAMED[scope]}")
         if KillSwitch.objects.filter(scope=scope, target=target, off_at__isnull=True).exists():
             raise BadSwitch("this switch is on already")
         switch = KillSwitch.objects.create(
@@ -37,6 +42,29 @@ def turn_on(*, tenant: UUID, scope: Scope, target: str, reason: str, by: Actor) 
         audit.record(by, "switch.on", f"{scope} {target}".strip(), note=reason)
     apply(tenant=tenant, switch_id=switch.pk)
     return switch.pk
+
+
+_NAMED: Final = {
+    Scope.AGENT: "an agent is named as in the catalog",
+    Scope.TOOL: "a tool is named by its id",
+    Scope.FUNCTION: "a function is named <tool>.<function>",
+}
+
+
+def _exists(scope: Scope, target: str) -> bool:
+    """Whether there is anything of this name: a switch that is on and stops nothing would be trusted."""
+    match scope:
+        case Scope.TENANT:
+            return True
+        case Scope.AGENT:
+            return Agent.objects.filter(name=target).exists()
+        case Scope.TOOL:
+            return Tool.objects.filter(slug=target).exists()
+        case Scope.FUNCTION:
+            tool, _, function = target.partition(".")
+            return Function.objects.filter(tool__slug=tool, name=function).exists()
+        case never:
+            assert_never(never)
 
 
 def turn_off(*, tenant: UUID, switch_id: UUID, by: Actor) -> None:
@@ -48,8 +76,8 @@ def turn_off(*, tenant: UUID, switch_id: UUID, by: Actor) -> None:
             audit.record(by, "switch.off", f"{switch.scope} {switch.target}".strip())
 
 
-def apply(*, tenant: UUID, switch_id: UUID) -> int:
-    """End all work a switch covers, job by job; returns how many jobs were touched.
+def apply(*, tenant: UUID, switch_id: UUID, enough: Callable[[], bool] = lambda: False) -> int:
+    """End all work a switch covers, job by job, until that is `enough`; returns how many jobs were touched.
 
     The switch already keeps anything from starting, so this may be repeated: the sweep does, for a switch
     that was turned on by plain SQL or whose turning on was cut short.
@@ -57,7 +85,7 @@ def apply(*, tenant: UUID, switch_id: UUID) -> int:
     with db.read(tenant):
         switch = KillSwitch.objects.get(pk=switch_id)
         jobs = list(_touched(switch).values_list("pk", flat=True))
-    return sum(_apply_to(job_id, switch) for job_id in jobs)
+    return sum(_apply_to(job_id, switch) for job_id in takewhile(lambda _: not enough(), jobs))
 
 
 def _apply_to(job_id: UUID, switch: KillSwitch) -> bool:
@@ -90,8 +118,10 @@ def _covered(switch: KillSwitch) -> QuerySet[Call]:
     """The calls a tool's or function's switch stops: waiting, running, or asking whether they may run."""
     live = Call.objects.filter(state__in=[CallState.QUEUED, CallState.RUNNING, CallState.RETRYING, *ASKING])
     live = live.exclude(state=CallState.UNKNOWN)  # whether a write happened is still worth knowing
+    if switch.scope == Scope.TOOL:
+        return live.filter(tool_slug=switch.target)
     tool, _, function = switch.target.partition(".")
-    return live.filter(tool_slug=tool, function_name=function) if function else live.filter(tool_slug=tool)
+    return live.filter(tool_slug=tool, function_name=function)
 
 
 def _end_calls(job: Job, switch: KillSwitch, now: datetime) -> None:
@@ -99,6 +129,5 @@ def _end_calls(job: Job, switch: KillSwitch, now: datetime) -> None:
     cancel.stop_running(covered, why=Why.KILL_SWITCH, now=now)
     for call in covered.select_for_update(no_key=True).exclude(state=CallState.RUNNING).order_by("pk"):
         moves.call(call, CallState.CANCELED, reason=Why.KILL_SWITCH, now=now, detail=switch.reason)
-        for hold in Hold.objects.select_for_update(no_key=True).filter(call_id=call.pk, closed_at__isnull=True):
-            moves.hold(hold, HoldState.WITHDRAWN, now=now)
+        moves.withdraw(Hold.objects.filter(call_id=call.pk), now=now)
     events.judge_later(job.pk)

@@ -34,6 +34,7 @@ from tests.builders import (
     a_switch,
     a_turn,
     a_world,
+    an_agent,
     an_order,
     an_outcome,
     made,
@@ -74,6 +75,7 @@ def a_full_world(slug: str) -> World:
         tenant=world.tenant, connection=crm, client_id="studio", secret=None, scopes="", actor=actor
     )
     a_policy(world, a_rule("other", "ask", tool="nowhere"))
+    an_agent(world.tenant, "night-clerk")
     a_switch(world, Scope.AGENT, "night-clerk")
     made(world, a_call(world, "look", {"text": "é" * LARGE}), an_outcome(End.ANSWERED, text="x" * 3 * LARGE))
     an_order(world, a_call(world, "note"))  # an open attempt

@@ -83,6 +83,20 @@ def test_an_expired_hold_is_expired_and_not_denied_and_the_job_lives_on(
     assert see(world, Call, call).state == CallState.REFUSED
 
 
+@pytest.mark.rule("A8")
+def test_an_approval_that_comes_after_its_time_expires_the_hold_also_while_no_node_sweeps(
+    move_clock: Callable[[timedelta], None],
+) -> None:
+    world = a_world()
+    call, hold = a_held_call(world)
+    move_clock(timedelta(hours=24, seconds=1))
+    late = answered(world, hold, Answer.APPROVE)
+    assert isinstance(late, Closed) and (late.state, late.by) == (HoldState.EXPIRED, None)
+    row = see(world, Call, call)
+    assert (row.state, row.reason) == (CallState.REFUSED, Why.EXPIRED)
+    assert the_job(world, call).state == JobState.RUNNING
+
+
 @pytest.mark.rule("A9")
 def test_stop_on_a_card_cancels_the_job_with_all_its_other_cards() -> None:
     world = a_world()

@@ -29,8 +29,10 @@ from tests.builders import (
     a_job,
     a_retrying_call,
     a_switch,
+    a_tool,
     a_turn,
     a_world,
+    an_agent,
     an_order,
     an_outcome,
     an_unknown_call,
@@ -139,6 +141,8 @@ def test_an_agents_or_tenants_switch_cancels_its_jobs_wherever_they_stand(scope:
 def test_another_tools_agents_or_tenants_work_is_left_alone() -> None:
     world, other = a_world("one"), a_world("two")
     mine, theirs = an_order(world, a_call(world)), an_order(other, a_call(other))
+    a_tool(world.tenant, slug="warehouse")
+    an_agent(world.tenant, "night-clerk")
     a_switch(world, Scope.TOOL, "warehouse")
     a_switch(world, Scope.AGENT, "night-clerk")
     a_switch(world, Scope.FUNCTION, "shop.refund")
@@ -376,3 +380,26 @@ def test_a_switch_that_makes_no_sense_or_is_on_already_is_refused(scope: Scope, 
     a_switch(world, Scope.AGENT, "clerk")
     with pytest.raises(switches.BadSwitch, match=why):
         a_switch(world, scope, target)
+
+
+@pytest.mark.rule("L7")
+@pytest.mark.parametrize(
+    ("scope", "target"),
+    [
+        (Scope.TOOL, "shopp"),
+        (Scope.TOOL, "shop.note"),
+        (Scope.FUNCTION, "shop"),
+        (Scope.FUNCTION, "shop.nothing"),
+        (Scope.AGENT, "nobody"),
+    ],
+)
+def test_a_switch_over_nothing_is_refused_by_name_instead_of_being_on_and_stopping_nothing(
+    scope: Scope, target: str
+) -> None:
+    world = a_world()
+    order = an_order(world, a_call(world, "note"))
+    with pytest.raises(switches.BadSwitch, match=target):
+        a_switch(world, scope, target)
+    assert see(world, Call, order.call_id).state == CallState.RUNNING
+    with db.read(world.tenant):
+        assert not KillSwitch.objects.exists()
