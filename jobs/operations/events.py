@@ -21,7 +21,6 @@ class _Entry:
 class _Journal:
     entries: dict[UUID, list[_Entry]] = field(default_factory=dict)
     to_judge: set[UUID] = field(default_factory=set)
-    last: dict[UUID, int] = field(default_factory=dict)
 
 
 def record(job_id: UUID, kind: str, *, call: UUID | None = None, **data: Any) -> None:

@@ -1,5 +1,6 @@
 """A node's own row: born, heard from, draining, gone (MACHINES 1, 3, 4). Nodes belong to no tenant."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,7 +14,7 @@ from jobs.models import Attempt, Node
 from jobs.operations import moves
 from jobs.rules.limits import LEASE
 from jobs.rules.orders import Progress
-from jobs.rules.states import AttemptState, NodeState
+from jobs.rules.states import NodeState
 
 
 class NodeGone(RuntimeError):
@@ -87,11 +88,11 @@ def _living(node_id: UUID) -> Node | None:
     return living.filter(pk=node_id).first()
 
 
-def stop_requests(*, tenant_attempts: list[tuple[UUID, UUID]]) -> list[StopRequest]:
-    """Which of these (tenant, attempt) must stop. Read across tenants, so inside `db.sweep()`."""
-    ids = [attempt_id for _, attempt_id in tenant_attempts]
-    asked = Attempt.objects.filter(pk__in=ids, stop_requested_at__isnull=False, state=AttemptState.OPEN)
-    return [StopRequest(pk, reason) for pk, reason in asked.values_list("pk", "stop_reason")]
+def stop_requests(attempts: Collection[UUID]) -> list[StopRequest]:
+    """Which of these open attempts, of whatever tenants, must stop."""
+    with db.sweep():
+        asked = Attempt.objects.filter(pk__in=attempts, stop_requested_at__isnull=False, ended_at__isnull=True)
+        return [StopRequest(pk, reason) for pk, reason in asked.values_list("pk", "stop_reason")]
 
 
 def keep_progress(*, attempt_id: UUID, progress: Progress) -> None:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import takewhile
 from typing import Final
 from uuid import UUID
 
@@ -34,31 +35,38 @@ type Work = tuple[UUID, UUID]  # (tenant, row)
 GONE: Final = [NodeState.LOST, NodeState.GONE]
 
 
-def sweep(*, dice: Callable[[], float], lose_nodes: bool = True) -> int:
-    """Do all that is overdue; returns how much was done. Nothing, when another process is sweeping.
+def sweep(*, dice: Callable[[], float], enough: Callable[[], bool] = lambda: False, lose_nodes: bool = True) -> int:
+    """Do what is overdue; returns how much was done. Nothing, when another process is sweeping.
 
-    Without `lose_nodes` no silent node is declared lost: the sweeper has been away itself and cannot tell.
+    Once `enough` says so the rest is left to the next sweep, so that a node's pulse also beats, and stops what must
+    stop, while there is much to end. Without `lose_nodes` no silent node is declared lost: the sweeper has been away
+    itself and cannot tell.
     """
     with _alone() as mine:
         if not mine:
             return 0
         done = sum(nodes.lose(node_id=node_id) for node_id in _silent_nodes()) if lose_nodes else 0
-        done += _each(_switches_on(), lambda tenant, switch: switches.apply(tenant=tenant, switch_id=switch))
-        done += _each(_overdue_attempts(), lambda tenant, attempt: _close(tenant, attempt, dice()))
-        done += _each(_overdue_turns(), _lose_turn)
-        done += _each(_expired_holds(), lambda tenant, hold: holds.expire(tenant=tenant, hold_id=hold))
-        done += _each(_jobs_past_deadline(), _end_at_limit)
-        done += _each(_stalled_jobs(), _judge)
+        steps: list[tuple[Callable[[], list[Work]], Callable[[UUID, UUID], int]]] = [
+            (_switches_on, lambda tenant, switch: switches.apply(tenant=tenant, switch_id=switch, enough=enough)),
+            (_overdue_attempts, lambda tenant, attempt: _close(tenant, attempt, dice())),
+            (_overdue_turns, _lose_turn),
+            (_expired_holds, lambda tenant, hold: holds.expire(tenant=tenant, hold_id=hold)),
+            (_jobs_past_deadline, _end_at_limit),
+            (_stalled_jobs, _judge),
+        ]
+        for find, act in steps:
+            if not enough():
+                done += _each(find(), act, enough)
     return done
 
 
-def _each(found: list[Work], act: Callable[[UUID, UUID], int]) -> int:
-    """Do each; one that cannot be done is logged and keeps none of the others waiting.
+def _each(found: list[Work], act: Callable[[UUID, UUID], int], enough: Callable[[], bool]) -> int:
+    """Do each until that is enough; one that cannot be done is logged and keeps none of the others waiting.
 
     A lost database and a missing lock are no matter of one row, and are raised.
     """
     done = 0
-    for tenant, row in found:
+    for tenant, row in takewhile(lambda _: not enough(), found):
         try:
             done += act(tenant, row)
         except (OperationalError, InterfaceError, moves.Conflict):

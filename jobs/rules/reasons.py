@@ -54,7 +54,8 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.STOPPED_LIMIT: "It was stopped because its job reached a limit.",
 }
 
-STOPS: Final = frozenset({Reason.STOPPED_CANCEL, Reason.STOPPED_SWITCH, Reason.STOPPED_LIMIT})
+# what an attempt may be told to stop for; one whose node was declared lost is no longer that node's own
+STOPS: Final = frozenset({Reason.STOPPED_CANCEL, Reason.STOPPED_SWITCH, Reason.STOPPED_LIMIT, Reason.NODE_LOST})
 
 
 def sentence(code: str) -> str:

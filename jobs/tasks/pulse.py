@@ -15,11 +15,11 @@ from base import db
 from base.clock import boot_time
 from catalog.queries import sign_ins
 from jobs import wake
-from jobs.models import Attempt
 from jobs.operations import nodes, sweep
 from jobs.queries import due
 from jobs.rules.limits import LEASE
 from jobs.rules.orders import Progress
+from jobs.rules.reasons import Reason
 
 if TYPE_CHECKING:
     from jobs.tasks.host import Host
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PERIOD: Final = 1.0  # seconds
+SWEEPING: Final = 0.5  # seconds of a beat, however much is overdue: this node's own life and stops come first
 
 
 class Pulse:
@@ -89,7 +90,8 @@ class Pulse:
         self._watch_the_gap()
         self._flush_progress()
         self._stop_attempts()
-        sweep.sweep(dice=random, lose_nodes=boot_time() >= self._may_lose_nodes_at)
+        until = boot_time() + SWEEPING
+        sweep.sweep(dice=random, enough=lambda: boot_time() >= until, lose_nodes=boot_time() >= self._may_lose_nodes_at)
         for tenant, tool_id in due.measurements(most=4):
             host.measure(tenant, tool_id)
         for tenant, sign_in in sign_ins.due(most=4):
@@ -99,7 +101,7 @@ class Pulse:
         """This node was declared lost: its attempts are no longer its own, so it stops them and registers anew."""
         log.warning("node %s was declared lost; it stops its attempts and registers anew", self._host.node_id)
         for attempt_id in self._host.node.open_attempts():
-            self._host.node.stop(attempt_id, "stopped_limit")
+            self._host.node.stop(attempt_id, Reason.NODE_LOST)
         self._host.register()
 
     def _watch_the_gap(self) -> None:
@@ -126,17 +128,9 @@ class Pulse:
         self._kept = {attempt_id: value for attempt_id, value in self._kept.items() if attempt_id in tenants}
 
     def _stop_attempts(self) -> None:
-        here = list(self._host.open_attempts())
-        if not here:
-            return
-        with db.sweep():
-            asked = list(
-                Attempt.objects.filter(pk__in=here, stop_requested_at__isnull=False, ended_at__isnull=True).values_list(
-                    "pk", "stop_reason"
-                )
-            )
-        for attempt_id, reason in asked:
-            self._host.node.stop(attempt_id, reason)
+        here = self._host.open_attempts()
+        for asked in nodes.stop_requests(here) if here else ():
+            self._host.node.stop(asked.attempt_id, asked.reason)
 
     def _claim(self) -> None:
         host = self._host

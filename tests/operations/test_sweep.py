@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 
 from base import db, ids
+from catalog.models import Scope
 from jobs.models import Attempt, Call, Event, Job, Node, Turn
-from jobs.operations import judging, nodes, sweep, turns, work
+from jobs.operations import judging, nodes, sweep, switches, turns, work
 from jobs.rules.orders import End
 from jobs.rules.reasons import Reason
 from jobs.rules.states import AttemptState, CallState, JobState, NodeState, TurnState
@@ -17,6 +18,7 @@ from tests.builders import (
     a_call,
     a_job,
     a_node,
+    a_switch,
     a_turn,
     a_world,
     an_order,
@@ -226,3 +228,29 @@ def test_one_row_that_cannot_be_ended_keeps_no_other_waiting(
     monkeypatch.undo()
     swept()
     assert see(world, Attempt, poisoned.attempt_id).state == AttemptState.LOST
+
+
+@pytest.mark.rule("L8")
+def test_a_sweep_that_has_done_enough_leaves_the_rest_to_the_next(move_clock: Clock) -> None:
+    world = a_world()
+    orders = [an_order(world, a_call(world, "look")) for _ in range(3)]
+    move_clock(timedelta(seconds=90))
+    looks = iter([False, False, False, True])  # before switches, attempts, the first and the second of them
+    assert sweep.sweep(dice=lambda: 0.5, enough=lambda: next(looks, True), lose_nodes=False) == 1
+    assert swept() == 3  # the node and the two attempts left
+    assert all(see(world, Call, order.call_id).state == CallState.RETRYING for order in orders)
+
+
+@pytest.mark.rule("L7")
+def test_a_switch_over_many_jobs_is_applied_a_few_at_a_time_and_to_all_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = a_world()
+    calls = [a_call(world, "look") for _ in range(3)]
+    with monkeypatch.context() as cut_short:
+        cut_short.setattr(switches, "apply", lambda **_: 0)
+        a_switch(world, Scope.TOOL, "shop")
+    looks = iter([False, False, False, True])  # before the switches, this one, its first and its second job
+    assert sweep.sweep(dice=lambda: 0.5, enough=lambda: next(looks, True)) == 1
+    assert swept() == 2
+    assert {see(world, Call, call).state for call in calls} == {CallState.CANCELED}
