@@ -1,0 +1,49 @@
+"""Nodes without the seconds it takes to read their code: one process has read it and forks a node when it is asked.
+
+    python -m tests.faults.nursery
+
+Each line on stdin is the path of a log; the answer is the new node's process id. The nodes are as separate from each
+other as any: each has its own session, threads, connections and servers.
+"""
+
+import os
+import signal
+import sys
+
+import django
+
+
+def main() -> None:
+    """Fork a node for each line."""
+    import studio.celery  # noqa: F401 - names the settings
+
+    django.setup()
+    import jobs.tasks.host  # noqa: F401 - the part that takes long
+    from studio.cli import node  # noqa: F401 - read before it is needed
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them
+    print("ready", flush=True)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            be_a_node(line.strip())
+        print(child, flush=True)
+
+
+def be_a_node(log: str) -> None:
+    """Go on as `oz0 node` would."""
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), written, written)):
+        os.dup2(file, number)
+    from studio.cli import main as oz0
+
+    try:
+        oz0(["node"])
+    finally:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

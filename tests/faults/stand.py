@@ -1,0 +1,344 @@
+"""A studio's services and a plugin for drills; its nodes are processes of their own, started and killed by the test."""
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import environ
+import psutil
+import psycopg
+from django.core.management import call_command
+from django.db import connections
+
+from approvals.operations.decide import Person, decide
+from approvals.rules.deciding import Decider
+from base import db
+from catalog.models import Listing, Stage, Tool
+from catalog.operations import plugins
+from jobs.models import Attempt, Call, Hold, Job, Node, Starter
+from jobs.operations import intake
+from jobs.rules.states import JOB_FINAL, NodeState
+from studio import embedded
+from tenants.rules.who import SYSTEM, Actor
+from tests.builders import a_person, a_tenant
+from tests.faults.processes import lives
+from tests.waiting import until
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 60.0  # seconds; for what takes one or two on an idle machine
+OURS = ("OZ0_", "DATABASE_", "REDIS_", "BROKER_")
+
+MANIFEST = """
+name: billing
+version: "1.0.0"
+tools:
+  - {{id: billing, mcp: [{words}], timeout: {timeout}, cleanup: 1, slots: {slots}}}
+agents: [agents/]
+"""
+AGENT = """
+name: {name}
+model: rehearsal
+instructions: Do as rehearsed.
+functions: [billing.*]
+limits: {{turns: 10, calls: 100}}
+rehearsal:
+{turns}
+  - say: "{{{{ last }}}}"
+"""
+BALANCE = "{function: billing.balance, arguments: {account: A-1}}"
+CHARGE = "{function: billing.charge, arguments: {account: A-1, order_id: o-1, amount: 5}}"
+NOTE = "{function: billing.note, arguments: {account: A-1, text: once}}"
+EXPORT = "{function: billing.export_ledger}"
+AGENTS: dict[str, list[list[str]]] = {
+    "three-kinds": [[BALANCE, CHARGE, NOTE]],
+    "two-writes": [[CHARGE, NOTE]],
+    "one-charge": [[CHARGE]],
+    "careful": [[NOTE, NOTE], [NOTE], [EXPORT]],
+    "fifty": [[EXPORT] * 50],
+}
+
+
+class RunningNode:
+    """One node's process."""
+
+    def __init__(self, pid: int, log: Path, process: "subprocess.Popen[bytes] | None" = None) -> None:
+        self.pid = pid
+        self.log = log
+        self._process = process  # None when it is the nursery's child
+        self._seen = psutil.Process(pid)
+
+    @property
+    def row(self) -> Node:
+        """Its latest row."""
+        return Node.objects.filter(pid=self.pid).latest("started_at")
+
+    def said(self, words: str) -> int:
+        """How many lines of its log hold these words."""
+        return sum(words in line for line in self.log.read_text().splitlines())
+
+    def lives(self) -> bool:
+        """Whether the process is there and no zombie."""
+        return (self._process is None or self._process.poll() is None) and lives(self._seen)
+
+    def ready(self) -> "RunningNode":
+        """Wait until it has registered."""
+        alive = Node.objects.filter(pid=self.pid, state=NodeState.ALIVE)
+        until(lambda: alive.exists() or not self.lives(), "the node never registered", PATIENCE)
+        assert self.lives(), self.log.read_text()
+        return self
+
+    def family(self) -> list[psutil.Process]:
+        """Its servers and their guardians."""
+        return self._seen.children(recursive=True)
+
+    def kill(self) -> None:
+        """End it as the kernel does when memory runs out: no last word, no clean-up."""
+        self.ask(signal.SIGKILL)
+        until(lambda: not self.lives(), "SIGKILL did not end it", 10)
+
+    def ask(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self._seen.send_signal(number)
+
+    def ended(self, seconds: float) -> int:
+        """Wait for its end; its return code."""
+        assert self._process is not None, "only a node that was not forked tells how it ended"
+        return self._process.wait(seconds)
+
+
+class Nursery:
+    """A process that forks nodes (`tests/faults/nursery.py`)."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.nursery"],
+            env=env,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._says("ready")
+
+    def node(self, log: Path) -> RunningNode:
+        """A new node's process."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{log}\n")
+        self._process.stdin.flush()
+        return RunningNode(int(self._says()), log)
+
+    def end(self) -> None:
+        """It forks no more."""
+        self._process.communicate(timeout=10)
+
+    def _says(self, words: str = "") -> str:
+        assert self._process.stdout is not None
+        assert select.select([self._process.stdout], [], [], PATIENCE)[0], "the nursery says nothing"
+        said = self._process.stdout.readline().strip()
+        assert said.startswith(words), said
+        return said
+
+
+class Stand:
+    """Services, a tenant with a person, and the plugin. Nothing runs until a node is started."""
+
+    def __init__(self, home: Path, postgres: embedded.Postgres, broker: embedded.Valkey) -> None:
+        self.home = home
+        self.postgres = postgres
+        self.broker = broker
+        self.tenant = a_tenant("drills")
+        self.person = a_person(self.tenant)
+        self._nodes: list[RunningNode] = []
+        self._nursery: Nursery | None = None
+
+    # --- processes -----------------------------------------------------------------------------------------------
+
+    def env(self) -> dict[str, str]:
+        """The environment of a process of this studio; the services' addresses are in its state folder."""
+        rest = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+        return rest | {"OZ0_HOME": str(self.home), "OZ0_SECRET_KEY": "for drills", "PYTHONUNBUFFERED": "1"}
+
+    def node(self, *, without: str = "", **env: str) -> RunningNode:
+        """Start `oz0 node`, if need be without one of its guards (`tests/faults/without.py`)."""
+        words = ["-m", "tests.faults.without", without, "node"] if without else ["-m", "studio.cli", "node"]
+        with self._log().open("w") as out:
+            process = subprocess.Popen(
+                [sys.executable, *words], env=self.env() | env, cwd=ROOT, stdout=out, stderr=out, start_new_session=True
+            )
+        return self._started(RunningNode(process.pid, self._log(), process))
+
+    def forked_node(self) -> RunningNode:
+        """A node that starts in a moment, for drills that need many."""
+        if self._nursery is None:
+            self._nursery = Nursery(self.env())
+        return self._started(self._nursery.node(self._log()))
+
+    def _log(self) -> Path:
+        return self.home / f"node-{len(self._nodes) + 1}.log"
+
+    def _started(self, node: RunningNode) -> RunningNode:
+        self._nodes.append(node)
+        return node.ready()
+
+    def end(self) -> None:
+        """Kill what still runs, and show its log in case the test failed."""
+        for node in self._nodes:
+            if node.lives():
+                node.kill()
+        if self._nursery is not None:
+            self._nursery.end()
+        for node in self._nodes[-2:]:
+            print(f"--- {node.log.name}", *node.log.read_text().splitlines()[-40:], sep="\n")
+
+    # --- the plugin ----------------------------------------------------------------------------------------------
+
+    def use_plugin(self, *flags: str, timeout: float = 5, slots: int = 16) -> None:
+        """Make billing, watched, the tenant's plugin. `flags` are those of `tests/servers/watched_billing.py`."""
+        folder = self.home / "source"
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "agents").mkdir(parents=True)
+        for file in [*(ROOT / "examples" / "billing").glob("*.py"), ROOT / "tests" / "servers" / "watched_billing.py"]:
+            shutil.copy(file, folder)
+        words = ["python", "watched_billing.py", "--state", "{{ home }}/demo/billing", *flags]
+        quoted = ", ".join(json.dumps(word) for word in words)
+        (folder / "oz0-plugin.yaml").write_text(MANIFEST.format(words=quoted, timeout=timeout, slots=slots))
+        for name, turns in AGENTS.items():
+            text = "".join(f"  - call: [{', '.join(calls)}]\n" for calls in turns)
+            (folder / "agents" / f"{name}.yaml").write_text(AGENT.format(name=name, turns=text.rstrip()))
+        plugins.register(tenant=self.tenant, folder=folder, home=self.home, actor=SYSTEM)
+
+    def until_listed(self) -> None:
+        """Wait until a node has read what the current plugin's server lists."""
+
+        def listed() -> bool:
+            with db.read(self.tenant):
+                current = Tool.objects.filter(plugin_version__stage=Stage.CURRENT)
+                return Listing.objects.filter(tool__in=current, current=True).exists()
+
+        until(listed, "the plugin was never listed", PATIENCE)
+
+    def drill(self, **words: Any) -> None:
+        """What the functions suffer from now on (`examples/billing/billing_drill.py`)."""
+        self.state.mkdir(parents=True, exist_ok=True)
+        fresh = self.state / "drill.new"
+        fresh.write_text(json.dumps(words))
+        fresh.replace(self.state / "drill.json")
+
+    @property
+    def state(self) -> Path:
+        """The server's state folder."""
+        return self.home / "demo" / "billing"
+
+    def ledger(self) -> Counter[str]:
+        """How many lines the ledger has under each key."""
+        return Counter(line["key"] for line in _lines(self.state / "ledger.jsonl"))
+
+    def journal(self, what: str) -> list[dict[str, Any]]:
+        """The server's own record of calls that have `begun` or `ended`."""
+        return [line for line in _lines(self.state / "journal.jsonl") if line["what"] == what]
+
+    def begun(self) -> Counter[str]:
+        """How often a call of each key has reached a server."""
+        return Counter(line["key"] for line in self.journal("begun"))
+
+    # --- work ----------------------------------------------------------------------------------------------------
+
+    def start(self, agent: str) -> UUID:
+        """A job that a person starts."""
+        return intake.start_job(
+            tenant=self.tenant, agent=agent, given={}, starter=Starter.PERSON, person=self.person, title="A drill"
+        )
+
+    def job(self, job: UUID) -> Job:
+        """A job as it is now."""
+        with db.read(self.tenant):
+            return Job.objects.get(pk=job)
+
+    def calls(self, *jobs: UUID) -> list[Call]:
+        """The calls of these jobs, in order."""
+        with db.read(self.tenant):
+            return list(Call.objects.filter(job_id__in=jobs).order_by("job_id", "activity"))
+
+    def call(self, job: UUID, function: str) -> Call:
+        """The job's only call of a function."""
+        (found,) = [call for call in self.calls(job) if call.function_name == function]
+        return found
+
+    def attempts(self, *calls: Call) -> list[Attempt]:
+        """The attempts of these calls, in order."""
+        with db.read(self.tenant):
+            return list(Attempt.objects.filter(call__in=calls).order_by("call_id", "number"))
+
+    def open_attempts(self, *jobs: UUID) -> list[Attempt]:
+        """The attempts of these jobs, or of all, that nobody has closed."""
+        with db.read(self.tenant):
+            found = Attempt.objects.filter(ended_at__isnull=True)
+            return list((found.filter(job_id__in=jobs) if jobs else found).select_related("call"))
+
+    def holds(self, *jobs: UUID) -> list[Hold]:
+        """The open questions of these jobs."""
+        with db.read(self.tenant):
+            return list(Hold.objects.filter(job_id__in=jobs, closed_at__isnull=True).order_by("opened_at"))
+
+    def answer(self, hold: Hold, said: str) -> None:
+        """A person answers a question."""
+        who = Person(Decider(self.person, "admin"), Actor("pat", "link, 127.0.0.1", self.person))
+        decide(tenant=self.tenant, hold_id=hold.pk, person=who, answer=said)
+
+    def until_over(self, *jobs: UUID, seconds: float = PATIENCE) -> None:
+        """Wait until these jobs have ended."""
+
+        def over() -> bool:
+            with db.read(self.tenant):
+                return not Job.objects.filter(pk__in=jobs).exclude(state__in=JOB_FINAL).exists()
+
+        until(over, "a job never ended", seconds)
+
+    def move_clock(self, seconds: float) -> None:
+        """Move the database's clock ahead. Nodes that run meanwhile may take each other for silent."""
+        with psycopg.connect(self.postgres.url_admin, autocommit=True) as admin:
+            admin.execute("UPDATE oz0_clock SET ahead = ahead + %s", [timedelta(seconds=seconds)])
+
+
+@contextmanager
+def a_stand(folder: Path) -> Iterator[Stand]:
+    """A stand whose database this process's own queries go to as well."""
+    django = connections["default"]
+    before = dict(django.settings_dict)
+
+    def connect(url: str) -> None:
+        django.close()
+        django.settings_dict.update({**environ.Env.db_url_config(url), "CONN_MAX_AGE": None})
+
+    with embedded.valkey(folder, keep=False) as broker, embedded.postgres(folder, keep=False) as postgres:
+        try:
+            connect(postgres.url_owner)
+            call_command("migrate", verbosity=0)
+            connect(postgres.url_app)
+            stand = Stand(folder, postgres, broker)
+            try:
+                yield stand
+            finally:
+                stand.end()
+        finally:
+            django.close()
+            django.settings_dict.update(before)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return []
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]

@@ -1,0 +1,56 @@
+"""The studio with one of its guards taken away, to show what that guard is for.
+
+    python -m tests.faults.without sweep node
+
+The first word names the guard; the others are those of the `oz0` command.
+"""
+
+import sys
+from collections.abc import Callable
+
+import django
+
+
+def sweep() -> None:
+    """Nobody closes what a dead node left open."""
+    from jobs.operations import sweep
+
+    sweep.sweep = lambda **_: 0  # type: ignore[assignment]
+
+
+def claim() -> None:
+    """A node takes only what a message brings it."""
+    from jobs.tasks.pulse import Pulse
+
+    Pulse._claim = lambda self: None  # type: ignore[method-assign]
+
+
+def keeping() -> None:
+    """An outcome is written once, whether or not the database is there."""
+    from jobs.tasks.host import Host
+
+    Host.until_committed = lambda self, act: act()  # type: ignore[method-assign]
+
+
+def guardian() -> None:
+    """Tools' servers are started as they are."""
+    from base import children
+
+    children.Leash.argv = property(lambda self: self.bare, lambda self, argv: setattr(self, "bare", _after_dashes(argv)))  # type: ignore[assignment,misc]
+
+
+def _after_dashes(argv: list[str]) -> list[str]:
+    return argv[argv.index("--") + 1 :]
+
+
+GUARDS: dict[str, Callable[[], None]] = {"sweep": sweep, "claim": claim, "keeping": keeping, "guardian": guardian}
+
+if __name__ == "__main__":
+    guard, *words = sys.argv[1:]
+    import studio.celery  # noqa: F401 - names the settings
+
+    django.setup()
+    GUARDS[guard]()
+    from studio.cli import main
+
+    main(words)
