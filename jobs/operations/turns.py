@@ -68,6 +68,21 @@ def _ask(job: Job, node_id: UUID, *, limit_at: datetime) -> Turn:
     return turn
 
 
+def give_back(*, tenant: UUID, job_id: UUID, node_id: UUID) -> bool:
+    """A node could not see whether its claim of a job's turn was committed, and asked nobody: the turn is due again.
+
+    False when the claim was not committed. A node claims one turn of a job at a time, so it knows which.
+    """
+    with db.write(tenant) as now:
+        job = locks.job(job_id)
+        turn = Turn.objects.filter(job_id=job_id, node_id=node_id, state=TurnState.ASKED).first()
+        if job is None or turn is None:
+            return False
+        moves.turn(turn, TurnState.LOST, now=now)
+        events.judge_later(job.pk)
+    return True
+
+
 def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome) -> bool:
     """Close a turn: its calls are taken in, or its words end the job. False when it was closed or asked anew before."""
     with db.write(tenant) as now:

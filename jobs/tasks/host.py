@@ -94,7 +94,8 @@ class Host:
             return
         self._stopping.set()
         wake.withdraw_offer(self.offer)
-        self.until_committed(lambda: nodes.drain(node_id=self.node_id))
+        # beside the attempts: a database that is away must not keep them from being ended in time
+        self._pool.submit(self.until_committed, lambda: nodes.drain(node_id=self.node_id))
         self.node.shutdown(grace)
         self._pool.shutdown(wait=True)
         self._pulse.stop()
@@ -147,7 +148,8 @@ class Host:
                 return act()
             except DATABASE_GONE as error:
                 connection.close()
-                log.warning("the database does not answer (%s); trying again", type(error).__name__)
+                if tries == 0:
+                    log.warning("the database does not answer (%s); trying until it does", type(error).__name__)
                 self._given_up.wait(RETRY_PAUSES[min(tries, len(RETRY_PAUSES) - 1)])
                 tries += 1
         return None
@@ -161,14 +163,17 @@ class Host:
         self._connections.append(mine)
 
     def _carry(self, kind: str, tenant: UUID, row: UUID) -> None:
+        done = False
         try:
-            self._guarded(lambda: self._work[kind](tenant, row))
+            done = self._guarded(lambda: self._work[kind](tenant, row))
         finally:
             with self._lock:
                 self._at[kind].discard(row)
-            self._pulse.hurry()
+            if done:  # what failed is still due: hurrying would only make it fail again at once, for ever
+                self._pulse.hurry()
 
-    def _guarded(self, act: Callable[[], None]) -> None:
+    def _guarded(self, act: Callable[[], None]) -> bool:
+        """Do it; False when it ended by an error, which is logged."""
         close_old_connections()
         try:
             act()
@@ -177,8 +182,11 @@ class Host:
             log.warning("the database went away (%s); the pulse will find the work again", type(error).__name__)
         except Exception:
             log.exception("a piece of work ended by an error of ours")
+        else:
+            return True
         finally:
             close_old_connections()
+        return False
 
     def _run_call(self, tenant: UUID, call_id: UUID) -> None:
         spec = work.server_needed(tenant=tenant, call_id=call_id)
@@ -231,7 +239,14 @@ class Host:
             return True
 
     def _run_turn(self, tenant: UUID, job_id: UUID) -> None:
-        order = turns.start(tenant=tenant, job_id=job_id, node_id=self.node_id)
+        node_id = self.node_id
+        try:
+            order = turns.start(tenant=tenant, job_id=job_id, node_id=node_id)
+        except DATABASE_GONE:
+            # The claim may have committed unseen: nobody was asked, so the turn is due again.
+            connection.close()
+            self.until_committed(lambda: turns.give_back(tenant=tenant, job_id=job_id, node_id=node_id))
+            return
         if order is None:
             return
         outcome = models.ask(order)
