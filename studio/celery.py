@@ -11,7 +11,9 @@ import threading
 from typing import Any, Final
 
 from celery import Celery, bootsteps, signals
+from celery.app.amqp import AMQP
 from django.conf import settings
+from kombu.connection import Connection
 
 from studio.stopping import QUICK, QUICK_END, TO_CANCEL
 
@@ -30,11 +32,30 @@ PUBLISHING: Final = {
     "interval_max": 0,
     "connect_retries_timeout": PUBLISH_LIMIT,
 }
+ASK_AGAIN: Final = 2.0  # seconds between two looks for a broker that is gone
 HARD_END: Final = 70  # exit code of a node whose attempts could not be ended in time
+
+
+class LastingConnection(Connection):
+    """A connection whose return is noticed soon: by itself kombu asks an absent broker less and less often, up to 30 s
+    apart, and for so long nodes would go on at the pulse's pace."""
+
+    def ensure_connection(self, *words: Any, **options: Any) -> Any:
+        """Ask until it is there, every `ASK_AGAIN` seconds."""
+        often = {"interval_start": ASK_AGAIN, "interval_max": ASK_AGAIN}
+        return super().ensure_connection(*words, **often | options)  # type: ignore[no-untyped-call]  # kombu's
+
+
+class LastingAMQP(AMQP):  # type: ignore[misc]  # Celery has no types
+    """Celery's messages over such a connection."""
+
+    Connection = LastingConnection
 
 
 class WakingCelery(Celery):  # type: ignore[misc]  # Celery has no types
     """Celery whose publishing never waits for a broker; its consumers wait for one for ever."""
+
+    amqp_cls = LastingAMQP
 
     def connection_for_write(self, url: str | None = None, **options: Any) -> Any:
         """A connection that gives up after a quarter of a second, so that no request hangs on a dead broker."""

@@ -14,10 +14,13 @@ def node(threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until Celery takes it over there is nothing to end in order
     import warnings
 
+    from celery.exceptions import CPendingDeprecationWarning
     from celery.platforms import SecurityWarning
     from django.core.exceptions import ImproperlyConfigured
 
     warnings.simplefilter("ignore", SecurityWarning)  # of pickle as root; our messages are JSON and carry ids only
+    # of a default to come for tasks that acknowledge late; ours are over in a moment and may be lost
+    warnings.simplefilter("ignore", CPendingDeprecationWarning)
     try:
         from studio.celery import QUEUES, app
     except ImproperlyConfigured as error:
