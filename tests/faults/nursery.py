@@ -22,12 +22,14 @@ def main() -> None:
     from studio.cli import node  # noqa: F401 - read before it is needed
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
             be_a_node(line.strip())
-        print(child, flush=True)
+        sys.stdout.write(f"{child}\n")
+        sys.stdout.flush()
 
 
 def be_a_node(log: str) -> None:

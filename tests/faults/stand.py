@@ -106,6 +106,8 @@ class RunningNode:
         """End it as the kernel does when memory runs out: no last word, no clean-up."""
         self.ask(signal.SIGKILL)
         until(lambda: not self.lives(), "SIGKILL did not end it", 10)
+        if self._process is not None:
+            self._process.wait(10)
 
     def ask(self, number: signal.Signals) -> None:
         """Send it a signal."""
@@ -151,12 +153,10 @@ class Nursery:
 
 
 class Stand:
-    """Services, a tenant with a person, and the plugin. Nothing runs until a node is started."""
+    """A tenant with a person, and the plugin. Django must be `connected` to the studio's database."""
 
-    def __init__(self, home: Path, postgres: embedded.Postgres, broker: embedded.Valkey) -> None:
+    def __init__(self, home: Path) -> None:
         self.home = home
-        self.postgres = postgres
-        self.broker = broker
         self.tenant = a_tenant("drills")
         self.person = a_person(self.tenant)
         self._nodes: list[RunningNode] = []
@@ -296,6 +296,10 @@ class Stand:
         who = Person(Decider(self.person, "admin"), Actor("pat", "link, 127.0.0.1", self.person))
         decide(tenant=self.tenant, hold_id=hold.pk, person=who, answer=said)
 
+    def nodes(self) -> list[Node]:
+        """Every node there ever was, oldest first."""
+        return list(Node.objects.order_by("started_at"))
+
     def until_over(self, *jobs: UUID, seconds: float = PATIENCE) -> None:
         """Wait until these jobs have ended."""
 
@@ -305,6 +309,20 @@ class Stand:
 
         until(over, "a job never ended", seconds)
 
+
+class Services(Stand):
+    """A stand on services of its own. Nothing runs on them until a node is started."""
+
+    def __init__(self, home: Path, postgres: embedded.Postgres, broker: embedded.Valkey) -> None:
+        super().__init__(home)
+        self.postgres = postgres
+        self.broker = broker
+
+    def lose_database(self, *, kill: bool = False) -> None:
+        """End PostgreSQL, in order or not, and with it every connection to it, also this process's own."""
+        (self.postgres.kill if kill else self.postgres.stop)()
+        connections["default"].close()
+
     def move_clock(self, seconds: float) -> None:
         """Move the database's clock ahead. Nodes that run meanwhile may take each other for silent."""
         with psycopg.connect(self.postgres.url_admin, autocommit=True) as admin:
@@ -312,28 +330,32 @@ class Stand:
 
 
 @contextmanager
-def a_stand(folder: Path) -> Iterator[Stand]:
-    """A stand whose database this process's own queries go to as well."""
+def connected(url: str) -> Iterator[None]:
+    """This process's own queries go to this database."""
     django = connections["default"]
     before = dict(django.settings_dict)
-
-    def connect(url: str) -> None:
+    django.close()
+    django.settings_dict.update({**environ.Env.db_url_config(url), "CONN_MAX_AGE": None})
+    try:
+        yield
+    finally:
         django.close()
-        django.settings_dict.update({**environ.Env.db_url_config(url), "CONN_MAX_AGE": None})
+        django.settings_dict.clear()
+        django.settings_dict.update(before)
 
+
+@contextmanager
+def a_stand(folder: Path) -> Iterator[Services]:
+    """A stand with its services."""
     with embedded.valkey(folder, keep=False) as broker, embedded.postgres(folder, keep=False) as postgres:
-        try:
-            connect(postgres.url_owner)
+        with connected(postgres.url_owner):
             call_command("migrate", verbosity=0)
-            connect(postgres.url_app)
-            stand = Stand(folder, postgres, broker)
+        with connected(postgres.url_app):
+            stand = Services(folder, postgres, broker)
             try:
                 yield stand
             finally:
                 stand.end()
-        finally:
-            django.close()
-            django.settings_dict.update(before)
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

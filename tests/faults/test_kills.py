@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 from uuid import UUID
 
 import pytest
@@ -14,7 +15,7 @@ from jobs.models import Attempt, Call
 from jobs.rules.limits import LEASE
 from jobs.rules.reasons import Reason
 from jobs.rules.states import AttemptState, CallState, Effect, HoldKind, JobState, NodeState
-from tests.faults.stand import PATIENCE, RunningNode, Stand
+from tests.faults.stand import PATIENCE, RunningNode, Services
 from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
@@ -43,14 +44,14 @@ class Cut:
     acted: frozenset[str]  # those of them that had written into the ledger
 
 
-def in_flight(stand: Stand) -> UUID:
+def in_flight(stand: Services) -> UUID:
     """A job that makes one call of each kind just now."""
     job = stand.start("three-kinds")
     until(lambda: len(stand.attempts(*stand.calls(job))) == 3, "the calls were never begun", PATIENCE)
     return job
 
 
-def cut(stand: Stand, job: UUID, *nodes: RunningNode) -> Cut:
+def cut(stand: Services, job: UUID, *nodes: RunningNode) -> Cut:
     """Kill these nodes; what was being made."""
     for node in nodes:
         node.kill()
@@ -59,18 +60,18 @@ def cut(stand: Stand, job: UUID, *nodes: RunningNode) -> Cut:
     return Cut(job, frozenset(call.function_name for call in open_), frozenset(acted))
 
 
-def pass_the_limit(stand: Stand) -> None:
+def pass_the_limit(stand: Services) -> None:
     """The dead node's lease and every attempt's full limit are over. Nobody may be running."""
     stand.move_clock(LEASE + TIMEOUT + 1)
 
 
-def until_settled(stand: Stand, job: UUID) -> None:
+def until_settled(stand: Services, job: UUID) -> None:
     """Wait until nothing of the job is under way: each call has ended or is a question."""
     moving = {CallState.QUEUED, CallState.RUNNING, CallState.RETRYING}
     until(lambda: not any(call.state in moving for call in stand.calls(job)), "a call stayed under way", PATIENCE)
 
 
-def check_repeated(stand: Stand, call: Call, was_cut: bool) -> None:
+def check_repeated(stand: Services, call: Call, was_cut: bool) -> None:
     """A retry-safe call was made again, once, after its lost attempt."""
     attempts = stand.attempts(call)
     assert call.state == CallState.SUCCEEDED
@@ -78,7 +79,7 @@ def check_repeated(stand: Stand, call: Call, was_cut: bool) -> None:
     assert [attempt.reason for attempt in attempts] == [Reason.NODE_LOST] * was_cut + [Reason.ANSWERED]
 
 
-def check(stand: Stand, done: Cut) -> None:
+def check(stand: Services, done: Cut) -> None:
     """What RULES L5, L8, U2, U3 and U4 say of a killed node's calls, and nothing else."""
     check_repeated(stand, stand.call(done.job, READ), READ in done.functions)
     charge = stand.call(done.job, KEYED)
@@ -96,7 +97,7 @@ def check(stand: Stand, done: Cut) -> None:
         assert stand.ledger()[note.key] == 1
 
 
-def answer(stand: Stand, done: Cut, said: str) -> None:
+def answer(stand: Services, done: Cut, said: str) -> None:
     """Answer the question, and see the job go on to its end as the answer promises (RULES U6, K1)."""
     if PLAIN not in done.functions:
         stand.until_over(done.job)
@@ -115,13 +116,13 @@ def answer(stand: Stand, done: Cut, said: str) -> None:
     assert stand.ledger()[note.key] == (PLAIN in done.acted) + (said == "again")
 
 
-def check_no_overlap(stand: Stand, jobs: list[UUID]) -> None:
+def check_no_overlap(stand: Services, jobs: list[UUID]) -> None:
     """No attempt of a call began before the one before it had ended, by our journal and by the server's (RULES L5)."""
     by_call: dict[UUID, list[Attempt]] = {}
     for attempt in stand.attempts(*stand.calls(*jobs)):
         by_call.setdefault(attempt.call_id, []).append(attempt)
     for attempts in by_call.values():
-        for one, next_ in zip(attempts, attempts[1:], strict=False):
+        for one, next_ in pairwise(attempts):
             assert one.ended_at is not None and next_.started_at >= one.ended_at
             assert one.state != AttemptState.LOST or one.ended_at >= one.limit_at
     begun = stand.journal("begun")
@@ -130,7 +131,7 @@ def check_no_overlap(stand: Stand, jobs: list[UUID]) -> None:
     assert all(times <= made[key] for key, times in stand.begun().items() if key in made)
 
 
-def doubled(stand: Stand, jobs: list[UUID]) -> list[str]:
+def doubled(stand: Services, jobs: list[UUID]) -> list[str]:
     """The keys of charges with more than one line in the ledger (RULES K1, U2)."""
     keys = [call.key for call in stand.calls(*jobs) if call.function_name == KEYED]
     return [key for key in keys if stand.ledger()[key] > 1]
@@ -141,7 +142,7 @@ def doubled(stand: Stand, jobs: list[UUID]) -> list[str]:
 @pytest.mark.rule("U2")
 @pytest.mark.rule("U3")
 @pytest.mark.rule("U4")
-def test_twenty_kills_at_random_in_mid_call_of_each_kind(stand: Stand, dice: random.Random) -> None:
+def test_twenty_kills_at_random_in_mid_call_of_each_kind(stand: Services, dice: random.Random) -> None:
     stand.drill(wait_before=WAIT, wait_after=WAIT)
     node = stand.forked_node()
     stand.until_listed()
@@ -171,7 +172,7 @@ def test_twenty_kills_at_random_in_mid_call_of_each_kind(stand: Stand, dice: ran
     node.kill()
 
 
-def test_a_server_that_forgets_its_keys_charges_twice(stand: Stand) -> None:
+def test_a_server_that_forgets_its_keys_charges_twice(stand: Services) -> None:
     """The control of the drill above: what it looks for is there when the key is not honoured."""
     stand.use_plugin("--forget-keys")
     node = stand.node()
@@ -191,7 +192,7 @@ def test_a_server_that_forgets_its_keys_charges_twice(stand: Stand) -> None:
 
 
 @pytest.mark.rule("L8")
-def test_without_the_sweep_a_killed_nodes_calls_stay_running_and_with_it_they_do_not(stand: Stand) -> None:
+def test_without_the_sweep_a_killed_nodes_calls_stay_running_and_with_it_they_do_not(stand: Services) -> None:
     node = stand.node()
     stand.until_listed()
     stand.drill(wait_before=TIMEOUT)
@@ -214,7 +215,7 @@ def test_without_the_sweep_a_killed_nodes_calls_stay_running_and_with_it_they_do
 
 @pytest.mark.rule("L8")
 @pytest.mark.rule("U4")
-def test_on_a_real_clock_a_lost_node_is_noticed_and_its_plain_write_asked_about_in_time(stand: Stand) -> None:
+def test_on_a_real_clock_a_lost_node_is_noticed_and_its_plain_write_asked_about_in_time(stand: Services) -> None:
     one, other = stand.node(), stand.node()
     stand.until_listed()
     stand.drill(wait_after=TIMEOUT)
@@ -242,13 +243,13 @@ def test_on_a_real_clock_a_lost_node_is_noticed_and_its_plain_write_asked_about_
     node.kill()
 
 
-def in_flight_with(stand: Stand, **drill: float) -> UUID:
+def in_flight_with(stand: Services, **drill: float) -> UUID:
     """A job in flight under another drill."""
     stand.drill(**drill)
     return in_flight(stand)
 
 
-def check_asked_in_time(stand: Stand, job: UUID) -> None:
+def check_asked_in_time(stand: Services, job: UUID) -> None:
     """The note is a question, no later than 15 s after its attempt's full limit."""
     until(lambda: stand.call(job, PLAIN).state == CallState.UNKNOWN, "the note never became a question", 40)
     (hold,), (attempt,) = stand.holds(job), stand.attempts(stand.call(job, PLAIN))
@@ -256,7 +257,9 @@ def check_asked_in_time(stand: Stand, job: UUID) -> None:
 
 
 @pytest.mark.rule("G2")
-def test_what_was_made_before_a_wait_for_a_person_is_not_made_again_after_the_node_was_replaced(stand: Stand) -> None:
+def test_what_was_made_before_a_wait_for_a_person_is_not_made_again_after_the_node_was_replaced(
+    stand: Services,
+) -> None:
     stand.drill()
     node = stand.node()
     stand.until_listed()

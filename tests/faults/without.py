@@ -36,7 +36,9 @@ def guardian() -> None:
     """Tools' servers are started as they are."""
     from base import children
 
-    children.Leash.argv = property(lambda self: self.bare, lambda self, argv: setattr(self, "bare", _after_dashes(argv)))  # type: ignore[assignment,misc]
+    children.Leash.argv = property(
+        lambda self: self.bare, lambda self, argv: setattr(self, "bare", _after_dashes(argv))
+    )  # type: ignore[assignment,misc]
 
 
 def _after_dashes(argv: list[str]) -> list[str]:

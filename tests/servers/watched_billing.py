@@ -8,7 +8,6 @@ key is still being made anywhere is caught, and its line says `"alone": false`.
 import argparse
 import fcntl
 import hashlib
-import json
 import signal
 import threading
 import time
@@ -53,7 +52,9 @@ class Watch:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--state", type=Path, required=True)
-    parser.add_argument("--forget-keys", action="store_true", help="say that the key is honoured, and do not look at it")
+    parser.add_argument(
+        "--forget-keys", action="store_true", help="say that the key is honoured, and do not look at it"
+    )
     parser.add_argument("--stay", action="store_true", help="neither leave when stdin closes nor on SIGTERM")
     words = parser.parse_args()
     if words.forget_keys:
@@ -63,6 +64,8 @@ if __name__ == "__main__":
     kept = Ledger(words.state)
     server = build(kept)
     server.middleware.append(Watch(kept))
-    server.run()
-    if words.stay:
-        threading.Event().wait()
+    try:
+        server.run()
+    finally:
+        if words.stay:
+            threading.Event().wait()
