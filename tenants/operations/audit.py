@@ -1,4 +1,7 @@
-"""The tenant's audit log: append-only, each entry hashed over the one before (RULES A12)."""
+"""The tenant's audit log: append-only, each entry hashed over the one before (RULES A12).
+
+It keeps what people decide and change. That a job was started, and by whom, stands in the job's own journal.
+"""
 
 from dataclasses import dataclass
 from typing import Any

@@ -5,15 +5,31 @@ import pytest
 from approvals.models import Decision
 from approvals.operations.decide import MayNot, Person, decide
 from approvals.rules.deciding import Decider
-from base import db
-from jobs.models import Call, Job
+from base import db, ids
+from catalog.models import Scope
+from jobs.models import Call, Event, Job
+from jobs.operations import switches
 from jobs.operations.holds import Answer, BadAnswer, Closed, Taken
 from jobs.rules.orders import End
 from jobs.rules.states import CallState, JobState
 from tenants.models import AuditEntry
 from tenants.operations import audit
-from tenants.rules.who import Actor
-from tests.builders import World, a_held_call, a_person, a_turn, a_world, an_outcome, an_unknown_call, made, see
+from tenants.rules.who import SYSTEM, Actor
+from tests.builders import (
+    World,
+    a_call,
+    a_held_call,
+    a_person,
+    a_switch,
+    a_turn,
+    a_world,
+    an_outcome,
+    an_unknown_call,
+    cancelled,
+    made,
+    see,
+    the_job,
+)
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -87,6 +103,25 @@ def test_every_decision_is_in_a_log_whose_hashes_hold_and_break_when_an_entry_ch
     with psycopg.connect(database.url_admin, autocommit=True) as admin:  # type: ignore[attr-defined]
         admin.execute("UPDATE tenants_auditentry SET note = 'forged' WHERE seq = 1")
     assert audit.first_broken(world.tenant) == 1
+
+
+@pytest.mark.rule("A12")
+@pytest.mark.rule("G1")
+def test_a_cancel_and_a_switch_are_in_the_log_with_who_and_why_and_a_start_is_in_its_jobs_own_journal() -> None:
+    world = a_world()
+    job = the_job(world, a_call(world)).pk
+    cancelled(world, job)
+    switch = a_switch(world, Scope.TOOL, "shop", reason="writes twice")
+    switches.turn_off(tenant=world.tenant, switch_id=switch, by=SYSTEM)
+    with db.read(world.tenant):
+        log = list(AuditEntry.objects.order_by("seq").values_list("verb", "actor", "object", "note"))
+        start = Event.objects.get(job_id=job, kind="job.started")
+    assert log == [
+        ("job.cancel", "pat", ids.show(ids.JOB, job), ""),
+        ("switch.on", SYSTEM.name, "tool shop", "writes twice"),
+        ("switch.off", SYSTEM.name, "tool shop", ""),
+    ]
+    assert (start.data["starter"], start.data["person"]) == ("person", world.person)
 
 
 @pytest.mark.rule("A6")
