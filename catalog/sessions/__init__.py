@@ -3,6 +3,7 @@
 from catalog.sessions.calls import Broke, Call, CallEnd
 from catalog.sessions.clients import Clients
 from catalog.sessions.log import Log
+from catalog.sessions.once import list_once
 from catalog.sessions.session import NotUp, Session, open_session
 
-__all__ = ["Broke", "Call", "CallEnd", "Clients", "Log", "NotUp", "Session", "open_session"]
+__all__ = ["Broke", "Call", "CallEnd", "Clients", "Log", "NotUp", "Session", "list_once", "open_session"]

@@ -6,11 +6,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
-from base import ids
+from base import db, ids
+from catalog.models import Listing
 from jobs.models import Call
 from jobs.rules.orders import End
 from tests.browser.conftest import Studio, sign_in
 from tests.builders import World, a_call, a_held_call, a_job, an_order, an_outcome, an_unknown_call, made, see
+from tests.catalogs import a_many_tool, a_remote_tool
 
 pytestmark = pytest.mark.browser
 
@@ -28,6 +30,10 @@ def pages_of(world: World) -> list[str]:
     unknown, asked = an_unknown_call(world)
     empty = a_job(world)
     job = see(world, Call, unknown).job_id
+    a_remote_tool(world)
+    a_many_tool(world)
+    with db.read(world.tenant):
+        newest = Listing.objects.values_list("pk", flat=True).get(tool__slug="archive", current=True)
     shown = [ids.show(ids.JOB, job), ids.show(ids.CALL, unknown), ids.show(ids.JOB, empty)]
     return [
         "/",
@@ -42,6 +48,14 @@ def pages_of(world: World) -> list[str]:
         f"/approvals/{ids.show(ids.HOLD, asked)}/",
         "/approvals/?agent=nobody",
         "/catalog/",
+        "/catalog/tools/shop/?function=export",
+        f"/catalog/tools/archive/?listing={newest}",
+        "/catalog/tools/archive/review/",
+        "/catalog/tools/shop/review/",
+        "/catalog/tools/everything/",
+        "/catalog/agents/",
+        "/catalog/agents/over-sender/?shown=everything.endpoint_000_list",
+        "/catalog/agents/lazy-one/",
         "/jobs/job_missing/",
     ]
 

@@ -1,0 +1,28 @@
+"""Reading a server's listing once, for a command that keeps no session."""
+
+import asyncio
+from typing import Final
+
+from catalog.rules.servers import MeasuredListing, ServerSpec
+from catalog.sessions.log import Log
+from catalog.sessions.session import NotUp, open_session
+
+SAID: Final = 5  # lines of what a server said before it failed
+
+
+def list_once(spec: ServerSpec) -> MeasuredListing:
+    """Start the server, read its whole listing and end it. Raises `NotUp`, with the last that it said on stderr."""
+    return asyncio.run(_list(spec))
+
+
+async def _list(spec: ServerSpec) -> MeasuredListing:
+    log = Log()
+    try:
+        session = await open_session(spec, log, on_late=lambda *_: None)
+    except NotUp as error:
+        said = [line for line in log.tail(SAID) if line.startswith("stderr")]
+        raise NotUp("\n    ".join([str(error), *said])) from error
+    try:
+        return session.listing
+    finally:
+        await session.close("its listing was read")

@@ -1,0 +1,185 @@
+"""`oz0 plugin`: what a plugin's functions cost and whether that fits, on the author's own machine, without a studio."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from catalog.rules.findings import Finding
+    from catalog.rules.lint import Costs
+    from catalog.rules.manifest import ToolSpec
+    from catalog.rules.plugins import PluginSpec
+    from catalog.rules.servers import MeasuredListing
+
+FOUND, UNREADABLE, NOT_LISTED = 1, 3, 4  # exit codes; 2 is a wrong call of the command
+MOST_SHOWN: Final = 200
+
+folder_argument = click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group()
+def plugin() -> None:
+    """Look at a plugin's folder: what its functions cost, and what to fix."""
+
+
+@plugin.command()
+@folder_argument
+@json_option
+def inspect(folder: Path, as_json: bool) -> None:
+    """Start the servers of the plugin in FOLDER, keep what they list in oz0-listing.json, and show what it costs.
+
+    Exit code 0: all were listed; 3: the plugin's files cannot be read; 4: a server could not be listed.
+    """
+    from catalog.rules import listing_file
+    from catalog.rules.lint import costs_of
+
+    files, spec = _read(folder, as_json)
+    measured, failed = {}, {}
+    for tool in spec.tools:
+        if tool.url:
+            failed[tool.id] = "a remote server: the studio measures it over its connection"
+            continue
+        found = _measured(spec, tool, folder)
+        if isinstance(found, str):
+            failed[tool.id] = found
+        else:
+            measured[tool.id] = found
+    text = listing_file.write(files, measured)
+    (folder / listing_file.LISTING_FILE).write_text(text, encoding="utf-8")
+    costs = costs_of(spec, listing_file.read(text.encode()))
+    _show_costs(spec, costs, failed, as_json)
+    if any(not tool.url for tool in spec.tools if tool.id in failed):
+        raise SystemExit(NOT_LISTED)
+
+
+@plugin.command()
+@folder_argument
+@json_option
+def lint(folder: Path, as_json: bool) -> None:
+    """Check the plugin in FOLDER by its files and its oz0-listing.json; no server is started.
+
+    Exit code 0: no error; 1: at least one error; 3: the plugin's files cannot be read.
+    """
+    from catalog.rules import listing_file
+    from catalog.rules.findings import Severity
+    from catalog.rules.lint import lint as findings_of
+
+    files, spec = _read(folder, as_json)
+    content = files.get(listing_file.LISTING_FILE)
+    try:
+        listing = listing_file.read(content) if content is not None else None
+    except listing_file.BadListingFile as error:
+        _refuse(f"{listing_file.LISTING_FILE}: {error}\n  fix: run `oz0 plugin inspect` on this folder", as_json)
+    found = findings_of(spec, files, listing)
+    errors = sum(finding.severity is Severity.ERROR for finding in found)
+    if as_json:
+        _print({"plugin": spec.name, "measured": listing is not None, "findings": [one.as_json() for one in found]})
+    else:
+        _show_findings(found, errors)
+    if errors:
+        raise SystemExit(FOUND)
+
+
+def _read(folder: Path, as_json: bool) -> "tuple[dict[str, bytes], PluginSpec]":
+    from base import folders
+    from catalog.rules.plugins import read_plugin
+    from catalog.rules.problems import BadPlugin
+
+    try:
+        files = dict(folders.files_of(folder))
+        return files, read_plugin(files)
+    except (folders.BadFolder, BadPlugin) as error:
+        _refuse(str(error), as_json)
+
+
+def _refuse(why: str, as_json: bool) -> NoReturn:
+    """End with the code of files that cannot be read."""
+    if as_json:
+        _print({"error": why})
+    else:
+        click.echo(why, err=True)
+    raise SystemExit(UNREADABLE)
+
+
+def _measured(spec: "PluginSpec", tool: "ToolSpec", folder: Path) -> "MeasuredListing | str":
+    """What the tool's server lists; a sentence when it cannot be listed. It runs on a state folder of its own."""
+    import sys
+    import tempfile
+
+    from base import ids
+    from catalog.rules.manifest import command
+    from catalog.rules.servers import ServerSpec
+    from catalog.sessions import NotUp, list_once
+
+    with tempfile.TemporaryDirectory(prefix="oz0-inspect-") as home:
+        server = ServerSpec(
+            tenant=ids.new(),
+            tool_id=ids.new(),
+            tool=tool.id,
+            version=spec.digest,
+            credential_version="",
+            argv=command(tool.argv, python=sys.executable, home=home),
+            cwd=str(folder.resolve()),
+            startup=tool.startup,
+            slots=1,
+        )
+        try:
+            return list_once(server)
+        except NotUp as error:
+            return str(error)
+
+
+def _show_costs(spec: "PluginSpec", costs: "Costs", failed: dict[str, str], as_json: bool) -> None:
+    from base.text import visible
+    from catalog.rules.estimates import ERROR, METHOD
+
+    if as_json:
+        _print(
+            {
+                "plugin": spec.name,
+                "method": METHOD,
+                "error": ERROR,
+                "tokens": costs.tokens,
+                "budget": spec.tool_tokens,
+                "functions": {cost.label: cost.tokens for cost in costs.functions},
+                "agents": {
+                    cost.agent: {
+                        "tokens": cost.tokens,
+                        "budget": cost.budget,
+                        "over": cost.over,
+                        "drop": [drop.label for drop in cost.drop],
+                        "unmeasured": list(cost.unmeasured),
+                    }
+                    for cost in costs.agents
+                },
+                "not_listed": failed,
+            }
+        )
+        return
+    for cost in sorted(costs.functions, key=lambda cost: -cost.tokens)[:MOST_SHOWN]:
+        click.echo(f"{cost.tokens:>8,}  {visible(cost.label, 120)}")
+    click.echo(f"{costs.tokens:>8,}  plugin {spec.name}, of {spec.tool_tokens:,}\n")
+    for agent in costs.agents:
+        over = f"  over budget; to fit, drop {', '.join(one.label for one in agent.drop)}" if agent.over else ""
+        more = f"  and more: {', '.join(agent.unmeasured)} not measured here" if agent.unmeasured else ""
+        click.echo(f"{agent.tokens:>8,}  agent {agent.agent}, of {agent.budget:,}{over}{more}")
+    click.echo(f"\nabout: {METHOD}; {ERROR}")
+    for tool, why in failed.items():
+        shown = "\n".join(visible(line, 2_000) for line in why.splitlines())
+        click.echo(f"not listed: {tool}: {shown}", err=True)
+
+
+def _show_findings(found: "list[Finding]", errors: int) -> None:
+    from base.text import visible
+
+    for finding in found:
+        click.echo("\n".join(visible(line, 4_000) for line in str(finding).splitlines()))
+    warnings = len(found) - errors
+    click.echo(f"{errors} error{'' if errors == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}")
+
+
+def _print(value: dict[str, Any]) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False))
