@@ -97,6 +97,7 @@ class Tool(TenantRow):
     startup = models.FloatField(default=60)
     slots = models.PositiveIntegerField(default=16)
     sensitive = models.BooleanField(default=False)
+    sandbox = models.JSONField(null=True, help_text="what a sandboxed tool asks for, null for every other")
     check_text = models.JSONField(default=dict, help_text="per function: how a person finds out whether it happened")
     measure_due_at = models.DateTimeField(null=True, help_text="when a node should read its listing next")
     measure_failures = models.PositiveIntegerField(default=0)
@@ -107,6 +108,11 @@ class Tool(TenantRow):
             models.UniqueConstraint(fields=["plugin_version", "slug"], name="tool_once"),
             one_of("transport", Transport, "tool_transport"),
             models.CheckConstraint(condition=Q(timeout__gt=0, timeout__lte=3600), name="tool_timeout_range"),
+            models.CheckConstraint(
+                condition=Q(transport="sandbox", sandbox__isnull=False)
+                | (~Q(transport="sandbox") & Q(sandbox__isnull=True)),
+                name="tool_sandboxed_or_not",
+            ),
             models.CheckConstraint(condition=Q(cleanup__gte=0, startup__gt=0, slots__gt=0), name="tool_positive"),
         ]
         indexes: ClassVar[list[models.Index]] = [
@@ -193,6 +199,9 @@ class Listing(TenantRow):
     server_version = models.CharField(max_length=200)
     can_cancel = models.BooleanField(default=True)
     can_report = models.BooleanField(default=True)
+    isolation = models.CharField(
+        max_length=32, blank=True, help_text="what its server was kept apart by, as measured; of a sandboxed tool only"
+    )
     current = models.BooleanField(default=True)
 
     class Meta:

@@ -38,7 +38,11 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing) -> bool:
         current = Listing.objects.filter(tool=tool, current=True)
         if tool.transport == Transport.URL:
             connections.keep_protocol(tool, measured.protocol)
-        can = {"can_cancel": measured.can_cancel, "can_report": measured.can_report}
+        can = {
+            "can_cancel": measured.can_cancel,
+            "can_report": measured.can_report,
+            "isolation": measured.isolation,
+        }
         if current.filter(digest=measured.digest, protocol=measured.protocol).update(measured_at=now, **can):
             _count_what_was_not(tool, costs)
             return False

@@ -1,7 +1,7 @@
 """Taking a plugin into the catalog, as one version named by its files."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -36,7 +36,6 @@ def register(*, tenant: UUID, folder: Path, home: Path, actor: Actor) -> Registe
     """
     files = folders.files_of(folder)
     spec = read_plugin(files)
-    _refuse_what_cannot_run(spec)
     kept = home / "plugins" / f"{spec.name}-{spec.digest[:16]}"
     folders.keep(files, kept)
     with db.write(tenant):
@@ -61,16 +60,6 @@ def register(*, tenant: UUID, folder: Path, home: Path, actor: Actor) -> Registe
             after={"digest": spec.digest, "version": spec.version},
         )
     return Registered(version.pk, spec.name, spec.digest, fresh=True)
-
-
-def _refuse_what_cannot_run(spec: PluginSpec) -> None:
-    """What the studio cannot keep apart yet is refused, not run as something else."""
-    fix = "leave `sandbox` out, or wait for a version that has it"
-    problems = [
-        Problem(MANIFEST, 0, tool.id, "a sandboxed tool cannot be run yet", fix) for tool in spec.tools if tool.sandbox
-    ]
-    if problems:
-        raise BadPlugin(problems)
 
 
 def _connect(spec: PluginSpec, actor: Actor) -> None:
@@ -164,7 +153,7 @@ def _tool(version: PluginVersion, tool: ToolSpec) -> Tool:
         tenant_id=version.tenant_id,
         plugin_version=version,
         slug=tool.id,
-        transport=Transport.URL if tool.url else Transport.STDIO,
+        transport=Transport.URL if tool.url else Transport.SANDBOX if tool.sandbox else Transport.STDIO,
         argv=list(tool.argv),
         url=tool.url,
         connection=connection_name(tool) if tool.url else "",
@@ -173,6 +162,7 @@ def _tool(version: PluginVersion, tool: ToolSpec) -> Tool:
         startup=tool.startup,
         slots=tool.slots,
         sensitive=tool.sensitive,
+        sandbox=asdict(tool.sandbox) if tool.sandbox else None,
         check_text=dict(tool.check),
         measure_due_at=version.added_at,
     )

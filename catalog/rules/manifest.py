@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from catalog.rules.fields import NAME, NAME_WORDS, Fields, Notes, twice
+from catalog.rules.sandbox import LEAST_MEMORY, MOST_MEMORY, Sandbox
 from catalog.rules.templates import Allowed, Values, fill_text, trouble
 
 MANIFEST: Final = "oz0-plugin.yaml"
@@ -30,7 +31,7 @@ class ToolSpec:
     argv: tuple[str, ...] = ()
     url: str = ""
     connection: str = ""
-    sandbox: bool = False
+    sandbox: Sandbox | None = None
     timeout: float = 60
     cleanup: float = 6
     startup: float = 60
@@ -96,7 +97,7 @@ def _tool(fields: Fields, plugin: str) -> ToolSpec:
         argv=_argv(fields),
         url=_url(fields),
         connection=fields.text("connection", longest=64),
-        sandbox=fields.flag("sandbox"),
+        sandbox=_sandbox(fields),
         timeout=timeout,
         cleanup=fields.number("cleanup", min(6, timeout), least=0, most=timeout, unit="seconds"),
         startup=fields.number("startup", 60, least=1, most=600, unit="seconds"),
@@ -113,8 +114,26 @@ def _tool(fields: Fields, plugin: str) -> ToolSpec:
         )
     if tool.sandbox and fields.has("url"):
         fields.note("sandbox", "a remote server cannot be sandboxed", "take `sandbox` out")
+    if tool.sandbox and any("{{" in word for word in tool.argv):
+        fix = "give the program what it needs inside the plugin's folder"
+        fields.note("mcp", "names {{ home }}, which a sandboxed program cannot see", fix)
     fields.done()
     return tool
+
+
+def _sandbox(fields: Fields) -> Sandbox | None:
+    """`true`, or a map of what it asks for."""
+    item = fields.take("sandbox")
+    if item is None or not isinstance(item.value, dict):
+        return Sandbox() if fields.flag("sandbox") else None
+    asked = fields.map("sandbox")
+    if asked is None:
+        return None
+    usual = Sandbox()
+    memory = asked.count("memory", usual.memory, least=LEAST_MEMORY, most=MOST_MEMORY)
+    sandbox = Sandbox(network=asked.flag("network"), memory=memory)
+    asked.done()
+    return sandbox
 
 
 def _tool_id(fields: Fields) -> str:

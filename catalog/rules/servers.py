@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from catalog.rules.sandbox import Sandbox
+
 
 @dataclass(frozen=True, slots=True)
 class Remote:
@@ -27,7 +29,8 @@ class ServerSpec:
     """A server for one tenant: a program to run, or a `remote` one. Sessions are shared by equal `key` and replaced
     when a part of it changes.
 
-    `startup` is in seconds; `env` may hold live credentials and is never shown or logged.
+    A program in a `sandbox` is one `job`'s own; without a job it is there for its listing. `slots` are the tool's
+    calls at a time on one node. `startup` is in seconds; `env` may hold live credentials and is never shown or logged.
     """
 
     tenant: UUID
@@ -41,12 +44,22 @@ class ServerSpec:
     slots: int
     protocol: str = ""  # the protocol version measured before, to open the same generation; empty: ask the server
     remote: Remote | None = None
+    sandbox: Sandbox | None = None
+    job: UUID | None = None
     env: Mapping[str, str] = field(repr=False, compare=False, default_factory=dict)
 
     @property
-    def key(self) -> tuple[UUID, UUID, str, str]:
+    def key(self) -> "Key":
         """What a session may be shared by. The listing's digest is checked for each call on top of it."""
-        return (self.tenant, self.tool_id, self.version, self.credential_version)
+        return (self.tenant, self.tool_id, self.version, self.credential_version, self.job)
+
+    @property
+    def calls_at_once(self) -> int:
+        """How many calls one server of it gets at a time: a job's own server gets one."""
+        return self.slots if self.sandbox is None else 1
+
+
+type Key = tuple[UUID, UUID, str, str, UUID | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +81,8 @@ class MeasuredListing:
     """A listing read from the server itself, all pages. `digest` ignores the order of entries (RULES C2, C3).
 
     `problems` says, one sentence each, which entries were left out because they cannot be called by name.
-    `can_cancel` and `can_report` are what its connection can do (RULES C5).
+    `can_cancel` and `can_report` are what its connection can do (RULES C5). `isolation` is what a sandboxed server
+    was kept apart by, a word of `base.sandbox`; empty for every other.
     """
 
     digest: str
@@ -79,3 +93,4 @@ class MeasuredListing:
     problems: tuple[str, ...] = ()
     can_cancel: bool = True
     can_report: bool = True
+    isolation: str = ""

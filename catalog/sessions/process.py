@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from base import children
+from base import children, sandbox
+from catalog.rules.sandbox import Sandbox
 from catalog.sessions.lines import Lines, Overlong
 from catalog.sessions.log import LONGEST, Log
 
@@ -43,10 +44,19 @@ class ServerProcess:
         self._watch: Final = self._loop.create_task(self._watched())
 
     @classmethod
-    async def start(cls, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], log: Log) -> "ServerProcess":
-        """Start `argv` with a small environment (`HANDED_ON` and `env`). Raises `StartFailed`."""
+    async def start(
+        cls, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], log: Log, asked: Sandbox | None = None
+    ) -> "ServerProcess":
+        """Start `argv` with a small environment (`HANDED_ON` and `env`), in a room of its own when one is `asked` for.
+
+        Raises `StartFailed`.
+        """
         environment = {name: os.environ[name] for name in HANDED_ON if name in os.environ} | dict(env)
-        _check(argv, cwd, environment.get("PATH", os.defpath))
+        program = _program(argv, cwd, environment.get("PATH", os.defpath))
+        if asked is not None:
+            kept_by = sandbox.measured()
+            room = sandbox.Room(folder=os.path.realpath(cwd), network=asked.network, memory=asked.memory)  # noqa: ASYNC240
+            argv, environment = sandbox.command([program, *argv[1:]], room, kept_by), sandbox.environment(kept_by, env)
         theirs_in, stdin = os.pipe()
         stdout, theirs_out = os.pipe()
         stderr, theirs_err = os.pipe()
@@ -157,16 +167,19 @@ class ServerProcess:
         return -1
 
 
-def _check(argv: Sequence[str], cwd: str, path: str) -> None:
+def _program(argv: Sequence[str], cwd: str, path: str) -> str:
+    """The path of the program to start. Raises `StartFailed`."""
     if not argv:
         raise StartFailed("The tool names no program: give `mcp:` a command.")
     if not os.path.isdir(cwd):  # noqa: PTH112  a text from the specification, not a path of ours
         raise StartFailed(f"The folder {cwd} of the tool is not there.")
-    if "/" not in argv[0] and shutil.which(argv[0], path=path) is None:
+    program = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=path)
+    if program is None:
         raise StartFailed(
             f"{argv[0]} was not found in {path}. Install it there, give its full path in `mcp:`, "
             "or start the studio with a PATH that has it."
         )
+    return program
 
 
 def _how_it_ended(code: int) -> str:

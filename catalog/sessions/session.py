@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 
 import mcp_types as types
 
+from base import sandbox
 from base.addresses import Refused
 from catalog.rules import listing
 from catalog.rules.answers import Answer
@@ -132,7 +133,10 @@ class Session:
             self._stale = True
             return
         self._read_at = asyncio.get_running_loop().time()
-        self._listing = replace(task.result(), can_cancel=self._listing.can_cancel, can_report=self._listing.can_report)
+        before = self._listing
+        self._listing = replace(
+            task.result(), can_cancel=before.can_cancel, can_report=before.can_report, isolation=before.isolation
+        )
         self._functions = {function.name: function for function in self._listing.functions}
 
     def send(
@@ -170,7 +174,7 @@ async def open_session(
     if spec.remote is not None:
         return await _open_remote(spec, spec.remote, log, on_late, clients or Clients())
     try:
-        process = await ServerProcess.start(spec.argv, cwd=spec.cwd, env=spec.env, log=log)
+        process = await ServerProcess.start(spec.argv, cwd=spec.cwd, env=spec.env, log=log, asked=spec.sandbox)
     except StartFailed as error:
         raise NotUp(str(error)) from error
     connection = Connection(process, log, on_late=on_late)
@@ -185,6 +189,8 @@ async def open_session(
         if isinstance(error, Exception):
             raise NotUp(_why(error, spec, ended)) from error
         raise
+    if spec.sandbox is not None:
+        first = replace(first, isolation=sandbox.measured())
     return Session(connection, agreed, first, pid=process.pid)
 
 

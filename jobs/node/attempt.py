@@ -5,7 +5,7 @@ Lives in the node's loop; `ask_stop` is called there too. The thread that waits 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from threading import Lock
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from jobs.rules.progress import next_progress
 from jobs.rules.reasons import STOPS, Reason, sentence
 
 ENDS_AWAITED: Final = STOPS  # a node that is stopping itself waits for nobody
+ENDING: Final = 8.0  # seconds for a server of a job's own to be ended; all steps of it together take less
 PATIENCE: Final = CANCEL_PATIENCE - 5.0  # a little before the sweep would close it
 LOOK_AGAIN: Final = 1.0  # seconds; timers sleep with the machine, the boot-time clock does not
 
@@ -38,6 +39,8 @@ class Attempt:
         self._lock: Final = Lock()
         self._abandoned = False
         self._begun = False
+        self._end_server: Callable[[], Coroutine[Any, Any, None]] | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     @property
     def went_out(self) -> bool:
@@ -56,8 +59,15 @@ class Attempt:
             self.stop_reason = why
             self._stop_asked.set()
 
-    async def run(self, session: Session | None) -> Outcome:
-        """The attempt's one outcome, at the latest at the order's full timeout."""
+    async def run(
+        self, session: Session | None, *, end_server: Callable[[], Coroutine[Any, Any, None]] | None = None
+    ) -> Outcome:
+        """The attempt's one outcome, at the latest at the order's full timeout.
+
+        `end_server` ends the server of a sandboxed tool, which is this call's alone while it runs. A cut call has then
+        ended with its process, which may take some seconds past the timeout (RULES L1, L2).
+        """
+        self._end_server = end_server
         if session is None or session.ended.done():
             return self._not_made(Reason.SERVER_NOT_UP)
         remote = self.order.server.remote
@@ -115,6 +125,8 @@ class Attempt:
     async def _race(self, call: Call, session: Session) -> Outcome:
         await self._until(call.ended, self._own_limit)
         if call.ended.done():
+            if isinstance(call.ended.result(), Broke):
+                await self._server_gone()
             return self._ended(call, call.ended.result())
         if call.withdraw():
             return self._not_made(self.stop_reason or Reason.LATE_START)
@@ -125,6 +137,10 @@ class Attempt:
         if why in ENDS_AWAITED and session.acknowledges:
             self.ends_by = until = full + PATIENCE
         await self._until(call.ended, until, stoppable=False)
+        if call.ended.done() and not isinstance(call.ended.result(), Broke):
+            self._begin_to_end_server()
+        else:
+            await self._server_gone()
         end, reason = (self._end_when_cut(End.STOPPED), why) if why else (End.TIMED_OUT, Reason.TIME_LIMIT)
         if not call.ended.done():
             evidence = f" {call.heard.evidence}" if call.heard is not None else ""
@@ -144,6 +160,17 @@ class Attempt:
         if how.kind is AnswerKind.UNREADABLE:
             return self._cut_off(end, reason, AnswerEnd.UNREADABLE, how.text, call, known=True)
         return self._answered(how, call)
+
+    def _begin_to_end_server(self) -> None:
+        """Its clean-up time is over: end a sandboxed tool's server. The next call of the job gets a new one."""
+        if self._end_server is not None and self._ending is None:
+            self._ending = asyncio.get_running_loop().create_task(self._end_server())
+
+    async def _server_gone(self) -> None:
+        """The same, and wait for it: with its process the call has ended, and only then is that said (RULES L2)."""
+        self._begin_to_end_server()
+        if self._ending is not None:
+            await self._until(self._ending, self._clock() + ENDING, stoppable=False)
 
     async def _until(self, waited: "asyncio.Future[Any]", until: float, *, stoppable: bool = True) -> None:
         """Wait for `waited`, the boot-time `until`, or (when `stoppable`) a stop, whichever is first."""

@@ -15,12 +15,13 @@ import concurrent.futures
 import logging
 import math
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
+from base import sandbox
 from base.clock import boot_time
 from catalog.rules.answers import Answer
 from catalog.rules.servers import MeasuredListing, ServerSpec
@@ -64,6 +65,7 @@ class Node:
         """Start the loop's thread. Raises `RuntimeError` when it was started before."""
         if self._thread is not None:
             raise RuntimeError("a node starts once: make a new one")
+        sandbox.measured()  # once, before anything waits for it
         ready = threading.Event()
         self._thread = threading.Thread(target=self._work, args=(ready,), name="oz0-node", daemon=True)
         self._thread.start()
@@ -93,7 +95,7 @@ class Node:
                 return Outcome(End.NOT_MADE, Reason.NODE_STOPPING, Wire(detail=sentence(Reason.NODE_STOPPING)))
             if (
                 sum(1 for other in self._attempts.values() if other.order.server.key == order.server.key)
-                >= order.server.slots
+                >= order.server.calls_at_once
             ):
                 return Outcome(End.NOT_MADE, Reason.NO_SLOT, Wire(detail=sentence(Reason.NO_SLOT)))
             if order.attempt_id in self._attempts:
@@ -140,10 +142,16 @@ class Node:
             raise CannotMeasure(opened.detail)
         future = self._submit(self._measured(spec))
         try:
-            return future.result(spec.startup)
+            return future.result(spec.startup + (STARTUP_OVERTIME if spec.sandbox is not None else 0.0))
         except (TimeoutError, concurrent.futures.CancelledError) as error:
             future.cancel()
             raise CannotMeasure(f"The server did not list its functions within {spec.startup:g} s.") from error
+
+    def end_servers_of(self, jobs: Collection[UUID]) -> None:
+        """End the sandboxed servers of jobs that are over, and those long idle. Does not wait."""
+        if self._loop is not None and self._pool is not None and not self._stopping:
+            with suppress(RuntimeError):  # the loop has just been closed by `shutdown`
+                self._loop.call_soon_threadsafe(self._pool.end_own, jobs)
 
     def shutdown(self, grace: float) -> None:
         """Accept nothing more, let running attempts finish for `grace` seconds, then cancel them, end every server
@@ -209,7 +217,9 @@ class Node:
     async def _run(self, attempt: Attempt) -> Outcome:
         pool, spec = self._running_pool(), attempt.order.server
         with pool.using(spec):
-            return await attempt.run(pool.live(spec))
+            if spec.sandbox is None:
+                return await attempt.run(pool.live(spec))
+            return await attempt.run(pool.live(spec), end_server=lambda: pool.end(spec))
 
     async def _measured(self, spec: ServerSpec) -> MeasuredListing:
         session = self._running_pool().live(spec)
@@ -219,6 +229,9 @@ class Node:
             return await session.measure()
         except NotUp as error:
             raise CannotMeasure(str(error)) from error
+        finally:
+            if spec.sandbox is not None:  # it was started for this alone
+                await self._running_pool().end(spec)
 
     def _came_late(self, owner: object, answer: Answer) -> None:
         if self._on_late is not None and isinstance(owner, UUID):

@@ -4,7 +4,7 @@ Lives in the node's loop. A place is where a server is, was or will be; one task
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -12,14 +12,14 @@ from uuid import UUID
 
 from base.clock import boot_time
 from catalog.rules.answers import Answer
-from catalog.rules.servers import ServerSpec
+from catalog.rules.servers import Key, ServerSpec
 from catalog.sessions import Clients, Log, NotUp, Session, open_session
 from jobs.node.values import NotOpened, Opened, ServerState, ServerStatus
 from jobs.rules.backoff import before_start
 from jobs.rules.reasons import Reason, sentence
 
-Key = tuple[UUID, UUID, str, str]
 STEADY: Final = 30.0  # seconds up after which a server's earlier failures no longer count
+IDLE: Final = 300.0  # seconds a job's own server is kept while no call is open on it
 WAITED_OUT: Final = 5.0  # seconds of back-off that an opening waits; a server that does start is never refused for less
 LOG_LINES: Final = 200
 
@@ -38,6 +38,7 @@ class Place:
         self.deaths = 0
         self.not_before = 0.0
         self.open_calls = 0
+        self.idle_since = boot_time()
         self.superseded = False
         self.settled = asyncio.Event()  # the start under way has succeeded or failed
         self.leave: Final = asyncio.Event()  # close the session
@@ -47,6 +48,11 @@ class Place:
     def leaving(self) -> bool:
         """Its server is gone or going, and not yet cleared away."""
         return self.session is not None and (self.leave.is_set() or self.session.ended.done())
+
+    @property
+    def idle_own(self) -> bool:
+        """Whether it is a job's own server, up and without a call."""
+        return self.spec.job is not None and self.open_calls == 0 and self.state is ServerState.UP and not self.leaving
 
     def retire_when_idle(self) -> None:
         """Close a replaced session as soon as no call is open on it."""
@@ -60,7 +66,7 @@ class Pool:
     def __init__(self, on_late: Callable[[object, Answer], None]) -> None:
         self._on_late: Final = on_late
         self._places: dict[Key, Place] = {}
-        self._protocols: dict[Key, str] = {}  # what each server spoke when it was first asked
+        self._protocols: dict[tuple[object, ...], str] = {}  # what each server spoke when it was first asked
         self._clients: Final = Clients()
         self._closing = False
 
@@ -75,6 +81,7 @@ class Pool:
                 await asyncio.sleep(wait)
                 continue
             if place.state is ServerState.DOWN:
+                self._make_room_for(spec)
                 self._start(place, spec)
             await place.settled.wait()
             if place.session is None:
@@ -108,7 +115,41 @@ class Pool:
             yield
         finally:
             place.open_calls -= 1
+            place.idle_since = boot_time()
             place.retire_when_idle()
+
+    async def end(self, spec: ServerSpec) -> None:
+        """End this key's server and wait until its process and all that it started are gone (MACHINES 4).
+
+        Not while another call than the one that asks is open on it.
+        """
+        place = self._places.get(spec.key)
+        if place is None or place.task is None or place.open_calls > 1:
+            return
+        if place.session is None or not place.session.ended.done():
+            place.leave.set()
+        await asyncio.wait([place.task])
+
+    def end_own(self, jobs: Collection[UUID]) -> None:
+        """End the servers of these jobs, which are over, and those that no call has needed for a while."""
+        for place in list(self._places.values()):
+            if place.spec.job in jobs:
+                place.superseded = True
+                place.retire_when_idle()
+                if place.state is ServerState.DOWN:
+                    self._places.pop(place.spec.key, None)
+            elif place.idle_own and boot_time() - place.idle_since > IDLE:
+                place.leave.set()
+
+    def _make_room_for(self, spec: ServerSpec) -> None:
+        """At most as many servers of a sandboxed tool as calls of it may run: the longest idle one makes room."""
+        if spec.job is None:
+            return
+        same = [place for place in self._places.values() if place.spec.key[:2] == spec.key[:2] and place.spec.job]
+        up = [place for place in same if place.state is not ServerState.DOWN and not place.leaving]
+        idle = sorted((place for place in up if place.idle_own), key=lambda place: place.idle_since)
+        for place in idle[: max(0, len(up) + 1 - spec.slots)]:
+            place.leave.set()
 
     def statuses(self) -> list[ServerStatus]:
         """Every server of this node."""
@@ -130,7 +171,7 @@ class Pool:
     def _start(self, place: Place, spec: ServerSpec) -> None:
         # a generation measured before saves the probe; after a failure it may be what is wrong, so a program is asked
         # again. A remote server is kept to it: its failures are often passing, and must not lower the generation
-        known = spec.protocol or self._protocols.get(spec.key, "")
+        known = spec.protocol or self._protocols.get(spec.key[:4], "")
         place.spec = replace(spec, protocol="" if place.failures and spec.remote is None else known)
         place.state, place.starts, place.superseded = ServerState.STARTING, place.starts + 1, False
         place.settled = asyncio.Event()
@@ -149,8 +190,9 @@ class Pool:
         except BaseException as error:
             self._down(place, f"Its start was broken off ({type(error).__name__}).", 0.0)
             raise
-        self._protocols[place.spec.key] = session.listing.protocol
+        self._protocols[place.spec.key[:4]] = session.listing.protocol
         place.session, place.state, place.reason, place.failures = session, ServerState.UP, "", 0
+        place.idle_since = boot_time()
         place.settled.set()
         leaving = asyncio.ensure_future(place.leave.wait())
         try:
@@ -165,7 +207,8 @@ class Pool:
                 place.deaths = 1 if boot_time() - started > STEADY else place.deaths + 1
             # a first death is no reason to wait: the next call gets a new server at once
             self._down(place, why, min(WAITED_OUT, before_start(place.deaths - 1)) if died else 0.0)
-            if place.superseded and self._places.get(place.spec.key) is place:
+            left = place.spec.sandbox is not None and not died
+            if (place.superseded or left) and self._places.get(place.spec.key) is place:
                 del self._places[place.spec.key]
 
     def _down(self, place: Place, reason: str, wait: float) -> None:
@@ -178,7 +221,8 @@ class Pool:
         """Another version of the same tool for the same tenant is closed once its calls have ended (MACHINES 4)."""
         place.superseded = False
         for other in list(self._places.values()):
-            if other is not place and other.spec.key[:2] == place.spec.key[:2]:
+            same = other.spec.key[:2] == place.spec.key[:2] and other.spec.job == place.spec.job
+            if other is not place and same:
                 other.superseded = True
                 other.retire_when_idle()
                 if other.state is ServerState.DOWN:
@@ -195,6 +239,7 @@ def _status(place: Place) -> ServerStatus:
         tenant=place.spec.tenant,
         tool_id=place.spec.tool_id,
         tool=place.spec.tool,
+        job=place.spec.job,
         version=place.spec.version,
         state=place.state,
         reason=place.reason,

@@ -46,6 +46,7 @@ class ServerStatus:
     tenant: UUID
     tool_id: UUID
     tool: str
+    job: UUID | None  # whose own it is, of a sandboxed tool
     version: str
     state: ServerState
     reason: str

@@ -1,17 +1,22 @@
 """Which server a tool's calls need, complete with what it takes to reach it."""
 
 import sys
+from uuid import UUID
 
 from django.conf import settings
 
 from catalog.models import Tool, Transport
 from catalog.operations.connections import remote_of
 from catalog.rules.manifest import command
+from catalog.rules.sandbox import Sandbox
 from catalog.rules.servers import Remote, ServerSpec
 
 
-def server_of(tool: Tool) -> ServerSpec:
-    """The server that a tool's calls need. Demands an open read or write of its tenant."""
+def server_of(tool: Tool, job: UUID | None = None) -> ServerSpec:
+    """The server that a tool's calls need; a sandboxed one is the `job`'s own, or of none for its listing.
+
+    Demands an open read or write of its tenant.
+    """
     remote: Remote | None = None
     protocol = credential_version = ""
     if tool.transport == Transport.URL:
@@ -28,4 +33,6 @@ def server_of(tool: Tool) -> ServerSpec:
         slots=tool.slots,
         protocol=protocol,
         remote=remote,
+        sandbox=Sandbox(**tool.sandbox) if tool.sandbox else None,
+        job=job if tool.transport == Transport.SANDBOX else None,
     )

@@ -10,6 +10,7 @@ from typing import Any, Final, assert_never
 from uuid import UUID
 
 from base import db
+from catalog.models import Transport
 from catalog.operations import listings, sign_ins
 from catalog.rules.policy import Allow, Ask
 from catalog.rules.servers import ServerSpec
@@ -37,7 +38,7 @@ def server_needed(*, tenant: UUID, call_id: UUID) -> ServerSpec | None:
         call = Call.objects.due(now).filter(pk=call_id).select_related("function__tool__plugin_version").first()
         if call is None or call.function is None:
             return None
-        return server_of(call.function.tool)
+        return server_of(call.function.tool, call.job_id)
 
 
 def start(*, tenant: UUID, call_id: UUID, node_id: UUID, attempt_id: UUID) -> Order | None:
@@ -71,6 +72,11 @@ def _claim(call_id: UUID, node_id: UUID, attempt_id: UUID, now: datetime, *, alo
     function = call.function
     if function is None:  # an entry is never deleted; a call without one never got here
         return None
+    if function.tool.transport == Transport.SANDBOX:
+        if not alone:
+            return _AGAIN_ALONE
+        if _server_is_taken(call):
+            return None
     ruling = verdicts.rule_on(call, job)
     if isinstance(ruling, verdicts.Ruling):
         may_run = isinstance(ruling.verdict, Allow) or (
@@ -83,6 +89,13 @@ def _claim(call_id: UUID, node_id: UUID, attempt_id: UUID, now: datetime, *, alo
     _stop_before_start(call, job, ruling, now)
     events.judge_later(job.pk)
     return None
+
+
+def _server_is_taken(call: Call) -> bool:
+    """A sandboxed tool makes one call of a job at a time, on whatever node; the caller holds the job alone."""
+    assert call.function is not None  # noqa: S101 - `_claim` has looked
+    same = Attempt.objects.filter(job_id=call.job_id, call__function__tool_id=call.function.tool_id)
+    return same.filter(ended_at__isnull=True).exists()
 
 
 def _open_attempt(
@@ -102,7 +115,7 @@ def _open_attempt(
         limit_at=now + timedelta(seconds=tool.timeout),
         own_limit=own_limit(tool.timeout),
     )
-    server = server_of(tool)
+    server = server_of(tool, job.pk)
     resume = resuming.prepare(attempt, call, server)
     moves.open_attempt(attempt)
     moves.call(

@@ -7,6 +7,8 @@ from django.db import connection
 
 from base import db
 from catalog.models import Tool
+from jobs.models import Job
+from jobs.rules.states import JOB_FINAL
 
 type Work = tuple[UUID, UUID]  # (tenant, call or job)
 
@@ -15,7 +17,12 @@ _CALLS = """
 SELECT tenant_id, id FROM (
     SELECT c.tenant_id, c.id, c.due_at, row_number() OVER (PARTITION BY c.tenant_id ORDER BY c.due_at, c.id) AS place
     FROM jobs_call c JOIN jobs_job j ON j.id = c.job_id JOIN catalog_function f ON f.id = c.function_id
+        JOIN catalog_tool t ON t.id = f.tool_id
     WHERE c.due_at <= %s AND j.state = 'running' AND NOT f.tool_id = ANY(%s)
+        AND NOT (t.transport = 'sandbox' AND ((f.tool_id, j.id) IN (SELECT * FROM unnest(%s::uuid[], %s::uuid[]))
+            OR EXISTS (SELECT 1 FROM jobs_attempt a JOIN jobs_call o ON o.id = a.call_id
+                JOIN catalog_function g ON g.id = o.function_id
+                WHERE a.job_id = j.id AND g.tool_id = f.tool_id AND a.ended_at IS NULL)))
 ) due ORDER BY place, due_at LIMIT %s
 """
 _TURNS = """
@@ -26,11 +33,21 @@ SELECT tenant_id, id FROM (
 """
 
 
-def calls(*, most: int, full_tools: Collection[UUID] = ()) -> list[Work]:
-    """At most `most` due calls, none of a tool in `full_tools` (those without a free slot here)."""
+def calls(*, most: int, full_tools: Collection[UUID] = (), taken: Collection[tuple[UUID, UUID]] = ()) -> list[Work]:
+    """At most `most` due calls, none of a tool in `full_tools` (those without a free slot here).
+
+    Nor any of a sandboxed tool whose one server for the job is busy: here, as `taken` says in (tool, job), or anywhere.
+    """
+    tools, jobs = [tool for tool, _ in taken], [job for _, job in taken]
     with db.sweep() as now, connection.cursor() as cursor:
-        cursor.execute(_CALLS, [now, list(full_tools), most])
+        cursor.execute(_CALLS, [now, list(full_tools), tools, jobs, most])
         return list(cursor.fetchall())
+
+
+def over(jobs: Collection[UUID]) -> set[UUID]:
+    """Which of these jobs have ended."""
+    with db.sweep():
+        return set(Job.objects.filter(pk__in=jobs, state__in=JOB_FINAL).values_list("pk", flat=True))
 
 
 def turns(*, most: int) -> list[Work]:

@@ -56,6 +56,7 @@ class Host:
         self._work: Final = {wake.RUN_CALL: self._run_call, wake.RUN_TURN: self._run_turn}
         self._at: Final[dict[str, set[UUID]]] = {wake.RUN_CALL: set(), wake.RUN_TURN: set()}
         self._tools: Final[dict[UUID, int]] = {}  # tool → calls of it being made here
+        self._taken: Final[set[tuple[UUID, UUID]]] = set()  # (tool, job) whose one server has its call here
         self._tenant_of: Final[dict[UUID, UUID]] = {}  # open attempt → tenant
         self._lock: Final = threading.Lock()
         self._connections: Final[list[BaseDatabaseWrapper]] = []  # of the threads that work
@@ -127,6 +128,11 @@ class Host:
         with self._lock:
             return frozenset(tool for tool, left in self._tools.items() if left <= 0)
 
+    def taken(self) -> frozenset[tuple[UUID, UUID]]:
+        """The sandboxed tools and jobs, each with one server, that are about a call on this node."""
+        with self._lock:
+            return frozenset(self._taken)
+
     def open_attempts(self) -> dict[UUID, UUID]:
         """The tenant of each attempt being made here."""
         with self._lock:
@@ -197,6 +203,8 @@ class Host:
         finally:
             with self._lock:
                 self._tools[spec.tool_id] += 1
+                if spec.job is not None:
+                    self._taken.discard((spec.tool_id, spec.job))
 
     def _attempt(self, tenant: UUID, call_id: UUID, spec: ServerSpec) -> None:
         opened = self.node.open(spec)
@@ -233,9 +241,11 @@ class Host:
     def _take_slot(self, spec: ServerSpec) -> bool:
         with self._lock:
             left = self._tools.setdefault(spec.tool_id, spec.slots)
-            if left <= 0:
+            if left <= 0 or (spec.tool_id, spec.job) in self._taken:
                 return False
             self._tools[spec.tool_id] = left - 1
+            if spec.job is not None:
+                self._taken.add((spec.tool_id, spec.job))
             return True
 
     def _run_turn(self, tenant: UUID, job_id: UUID) -> None:

@@ -15,6 +15,7 @@ from base import db
 from base.clock import boot_time
 from catalog.queries import sign_ins
 from jobs import wake
+from jobs.node.values import ServerStatus
 from jobs.operations import nodes, sweep
 from jobs.queries import due
 from jobs.rules.limits import LEASE
@@ -82,14 +83,18 @@ class Pulse:
 
     def _beat(self) -> None:
         host = self._host
+        servers = host.node.servers()
         try:
-            nodes.beat(node_id=host.node_id, servers=self._servers())
+            nodes.beat(node_id=host.node_id, servers=[_told(server) for server in servers])
         except nodes.NodeGone:
             self._start_over()
             return
         self._watch_the_gap()
         self._flush_progress()
         self._stop_attempts()
+        own = {server.job for server in servers if server.job is not None}
+        if own:
+            host.node.end_servers_of(due.over(own))
         until = boot_time() + SWEEPING
         sweep.sweep(dice=random, enough=lambda: boot_time() >= until, lose_nodes=boot_time() >= self._may_lose_nodes_at)
         for tenant, tool_id in due.measurements(most=4):
@@ -111,12 +116,6 @@ class Pulse:
             self._may_lose_nodes_at = now + LEASE
         self._last_beat = now
 
-    def _servers(self) -> list[dict[str, Any]]:
-        return [
-            {"tool": str(s.tool_id), "state": s.state, "why": s.reason[:500], "starts": s.starts, "pid": s.pid}
-            for s in self._host.node.servers()
-        ]
-
     def _flush_progress(self) -> None:
         """Twice a beat, so that a resume token is durable within a second of its arrival (RULES P5)."""
         tenants = self._host.open_attempts()
@@ -136,9 +135,15 @@ class Pulse:
         host = self._host
         free = host.free(wake.RUN_CALL)
         if free:
-            for tenant, call_id in due.calls(most=free, full_tools=host.full_tools()):
+            for tenant, call_id in due.calls(most=free, full_tools=host.full_tools(), taken=host.taken()):
                 host.offer(wake.RUN_CALL, tenant, call_id)
         free = host.free(wake.RUN_TURN)
         if free:
             for tenant, job_id in due.turns(most=free):
                 host.offer(wake.RUN_TURN, tenant, job_id)
+
+
+def _told(server: ServerStatus) -> dict[str, Any]:
+    """What a node's row says of one of its servers."""
+    told = {"tool": str(server.tool_id), "state": server.state, "why": server.reason[:500]}
+    return told | {"starts": server.starts, "pid": server.pid}

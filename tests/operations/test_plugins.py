@@ -127,7 +127,7 @@ def test_a_plugin_that_takes_another_ones_names_is_refused_by_name_and_stores_no
     ("new", "told"),
     [
         ("timeout: soon", "tools[0].timeout"),
-        ("sandbox: true", "a sandboxed tool cannot be run yet"),
+        ("sandbox: true", "names {{ home }}, which a sandboxed program cannot see"),
     ],
 )
 def test_a_plugin_that_cannot_be_taken_stores_nothing(billing: Path, tmp_path: Path, new: str, told: str) -> None:

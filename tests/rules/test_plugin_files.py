@@ -9,6 +9,7 @@ from catalog.rules.agents import AgentSpec, Limits, RehearsalCall, as_json, fill
 from catalog.rules.manifest import command
 from catalog.rules.plugins import PluginSpec, digest_of, read_plugin
 from catalog.rules.problems import BadPlugin
+from catalog.rules.sandbox import Sandbox
 from catalog.rules.templates import Values
 
 MANIFEST = """\
@@ -41,6 +42,13 @@ rehearsal:
       - function: billing.list_ledger
         arguments: {after: "{{ results.0 }}"}
   - say: "It says: {{ last }}"
+"""
+BARE = """\
+name: clock
+version: "1.0.0"
+tools:
+  - id: clock
+    mcp: ["python", "-m", "clock_server"]
 """
 SKILL = "---\nname: {name}\ndescription: How it is done.\n---\nFirst look, then charge.\n"
 
@@ -249,3 +257,31 @@ def test_a_file_that_is_no_map_is_refused_by_name(bad: bytes, path: str):
 def test_an_agent_kept_by_an_older_version_reads_back_whole():
     kept: dict[str, Any] = json.loads(json.dumps(as_json(AgentSpec(name="a", harness=("x",), functions=("t.*",)))))
     assert from_json(kept) == AgentSpec(name="a", harness=("x",), functions=("t.*",))
+
+
+def test_a_sandbox_is_asked_for_in_a_word_or_with_what_it_needs() -> None:
+    def asked(line: str) -> Sandbox | None:
+        return read_plugin(files(manifest=f"{BARE}    sandbox: {line}\n")).tools[0].sandbox
+
+    assert asked("true") == Sandbox(network=False, memory=1024)
+    assert asked("false") is None
+    assert asked("{network: true, memory: 256}") == Sandbox(network=True, memory=256)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("sandbox: soon", "sandbox: expected true or false, found the text 'soon'"),
+        ("sandbox: {memory: 8}", "sandbox.memory: expected a whole number from 64 to 65,536, found the number '8'"),
+        ("sandbox: {net: true}", "sandbox.net: is not a known key"),
+    ],
+)
+def test_what_a_sandbox_cannot_be_is_told(line: str, told: str) -> None:
+    (problem,) = problems(manifest=f"{BARE}    {line}\n")
+    assert problem.endswith(told)
+
+
+def test_a_sandboxed_program_cannot_be_given_the_state_folder() -> None:
+    manifest = BARE.replace('"-m"', '"{{ home }}/x"') + "    sandbox: true\n"
+    (problem,) = problems(manifest=manifest)
+    assert problem.endswith("tools[0].mcp: names {{ home }}, which a sandboxed program cannot see")
