@@ -98,6 +98,11 @@ class Tool(TenantRow):
     slots = models.PositiveIntegerField(default=16)
     sensitive = models.BooleanField(default=False)
     sandbox = models.JSONField(null=True, help_text="what a sandboxed tool asks for, null for every other")
+    isolation = models.CharField(
+        max_length=32,
+        blank=True,
+        help_text="what kept its server apart when last listed; empty unless sandboxed",
+    )
     check_text = models.JSONField(default=dict, help_text="per function: how a person finds out whether it happened")
     measure_due_at = models.DateTimeField(null=True, help_text="when a node should read its listing next")
     measure_failures = models.PositiveIntegerField(default=0)
@@ -199,9 +204,6 @@ class Listing(TenantRow):
     server_version = models.CharField(max_length=200)
     can_cancel = models.BooleanField(default=True)
     can_report = models.BooleanField(default=True)
-    isolation = models.CharField(
-        max_length=32, blank=True, help_text="what its server was kept apart by, as measured; of a sandboxed tool only"
-    )
     current = models.BooleanField(default=True)
 
     class Meta:

@@ -34,15 +34,12 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing) -> bool:
         tool.measure_due_at, tool.measure_failures = None, 0
         told = [*(f"{p.key}: {p.message}; {p.fix}" for p in problems), *measured.problems]
         tool.down_reason = "\n".join(told)
-        tool.save(update_fields=["measure_due_at", "measure_failures", "down_reason"])
+        tool.isolation = measured.isolation
+        tool.save(update_fields=["measure_due_at", "measure_failures", "down_reason", "isolation"])
         current = Listing.objects.filter(tool=tool, current=True)
         if tool.transport == Transport.URL:
             connections.keep_protocol(tool, measured.protocol)
-        can = {
-            "can_cancel": measured.can_cancel,
-            "can_report": measured.can_report,
-            "isolation": measured.isolation,
-        }
+        can = {"can_cancel": measured.can_cancel, "can_report": measured.can_report}
         if current.filter(digest=measured.digest, protocol=measured.protocol).update(measured_at=now, **can):
             _count_what_was_not(tool, costs)
             return False
@@ -132,6 +129,13 @@ def measure_again(*, tenant: UUID, tool_id: UUID) -> None:
     """Have a node read the tool's listing at its next pulse."""
     with db.write(tenant):
         measure_soon(tool_id)
+
+
+def kept_apart_otherwise(isolation: str) -> list[tuple[UUID, UUID]]:
+    """The sandboxed tools, as (tenant, tool), that were last listed on a node with another isolation."""
+    with db.sweep():
+        stale = Tool.objects.filter(transport=Transport.SANDBOX).exclude(isolation__in=["", isolation])
+        return list(stale.values_list("tenant_id", "pk"))
 
 
 def measure_soon(tool_id: UUID) -> None:

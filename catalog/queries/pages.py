@@ -17,6 +17,7 @@ from catalog.rules.estimates import ONE_IS_LONG, Cost
 from catalog.rules.findings import Finding
 from catalog.rules.kinds import undeclared
 from catalog.rules.manifest import MANIFEST
+from catalog.rules.sandbox import words_for
 
 SHOWN: Final = 8  # functions of one tool on the page of the whole catalog
 
@@ -61,6 +62,7 @@ class ToolRow:
     waiting: int  # entries of a remote listing that nobody approved
     can_cancel: bool
     can_report: bool
+    kept_apart: str  # what keeps a sandboxed tool's servers apart, as measured
 
     @property
     def undeclared(self) -> int:
@@ -150,6 +152,7 @@ def tool_row(tool: Tool) -> ToolRow:
         waiting=count_waiting(tool),
         can_cancel=listing.can_cancel if listing else True,
         can_report=listing.can_report if listing else True,
+        kept_apart=words_for(tool.isolation, network=bool(tool.sandbox and tool.sandbox.get("network"))),
     )
 
 

@@ -72,6 +72,7 @@ class Host:
         """Register this process's row, start the loop and the pulse, and take work."""
         self.node.start()
         self.register()
+        self.until_committed(measuring.look_at_sandboxes)
         self._pulse.start()
         wake.offer_here(self.offer)
 

@@ -2,13 +2,19 @@
 
 from uuid import UUID
 
-from base import db
+from base import db, sandbox
 from catalog.models import Tool
 from catalog.operations import listings
 from jobs.node.node import Node
 from jobs.node.values import CannotMeasure
 from jobs.operations import listings_changed
 from jobs.operations.servers import server_of
+
+
+def look_at_sandboxes() -> None:
+    """As a node starts: what keeps sandboxed tools apart here is what their pages are to say from now on."""
+    for tenant, tool_id in listings.kept_apart_otherwise(sandbox.measured()):
+        listings.measure_again(tenant=tenant, tool_id=tool_id)
 
 
 def measure(node: Node, *, tenant: UUID, tool_id: UUID) -> None:

@@ -272,7 +272,7 @@ def test_a_sandbox_is_asked_for_in_a_word_or_with_what_it_needs() -> None:
     ("line", "told"),
     [
         ("sandbox: soon", "sandbox: expected true or false, found the text 'soon'"),
-        ("sandbox: {memory: 8}", "sandbox.memory: expected a whole number from 64 to 65,536, found the number '8'"),
+        ("sandbox: {memory: 8}", "sandbox.memory: expected a whole number from 64 to 65,536, found the number 8"),
         ("sandbox: {net: true}", "sandbox.net: is not a known key"),
     ],
 )

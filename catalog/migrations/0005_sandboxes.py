@@ -7,15 +7,15 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('catalog', '0003_connections'),
+        ('catalog', '0004_sign_ins'),
         ('tenants', '0002_ground'),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='listing',
+            model_name='tool',
             name='isolation',
-            field=models.CharField(blank=True, help_text='what its server was kept apart by, as measured; of a sandboxed tool only', max_length=32),
+            field=models.CharField(blank=True, help_text='what kept its server apart when last listed; empty unless sandboxed', max_length=32),
         ),
         migrations.AddField(
             model_name='tool',
