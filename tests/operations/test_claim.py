@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from base import db, ids
-from catalog.models import Scope
+from catalog.models import Scope, Tool, Transport
 from jobs.models import Attempt, Call, Hold
 from jobs.operations import nodes, work
 from jobs.operations.holds import Answer
@@ -31,6 +31,7 @@ from tests.builders import (
     answered,
     made,
     see,
+    settle,
     the_hold,
 )
 
@@ -53,6 +54,23 @@ def test_a_claim_opens_one_attempt_with_its_limits_and_a_second_claim_gets_nothi
     assert (order.own_limit, order.timeout) == (9, 10)
     assert attempt.limit_at - attempt.started_at == timedelta(seconds=10)
     assert (order.number, see(world, Call, call).attempts_made) == (1, 1)
+
+
+def test_a_sandboxed_tool_makes_one_call_of_a_job_at_a_time_on_whatever_node() -> None:
+    world = a_world()
+    with db.write(world.tenant):
+        Tool.objects.update(transport=Transport.SANDBOX, sandbox={})
+    first, second = a_turn(world, a_job(world), "look", "look")
+    others = a_call(world, "look")
+    order = an_order(world, first)
+    assert order.server.job == order.job_id
+    assert work.start(tenant=world.tenant, call_id=second, node_id=a_node("two"), attempt_id=ids.new()) is None
+    assert due.calls(most=9) == [(world.tenant, others)]
+    assert due.calls(most=9, taken=[(order.server.tool_id, see(world, Call, others).job_id)]) == []
+    assert claim(world, others) is not None  # another job's server is another one
+    settle(world, order, an_outcome(End.ANSWERED))
+    assert due.calls(most=9) == [(world.tenant, second)]
+    assert claim(world, second) is not None
 
 
 def test_a_claim_before_the_call_is_due_gets_nothing(move_clock: Callable[[timedelta], None]) -> None:

@@ -157,6 +157,7 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "tool_once": copy("catalog_tool"),
     "tool_transport": change("catalog_tool", "true", transport="'post'"),
     "tool_timeout_range": change("catalog_tool", "true", timeout=3601),
+    "tool_sandboxed_or_not": change("catalog_tool", "true", sandbox="'{}'"),
     "tool_positive": change("catalog_tool", "true", slots=0),
     "connection_once": copy("catalog_connection"),
     "connection_credential": change("catalog_connection", "true", credential="'password'"),
