@@ -111,8 +111,9 @@ class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
         from jobs.tasks import host  # models can be read only now that Django is set up
 
         self._host = host
-        host.start()
+        # first, because the start waits for the database, however long that is away
         signals.worker_shutting_down.connect(self._asked_to_stop, weak=False)
+        host.start()
 
     def _asked_to_stop(self, sig: str = "SIGTERM", **_: Any) -> None:
         """A signal came: end attempts beside Celery's own way out. After SIGTERM a second one ends them soon."""

@@ -63,18 +63,23 @@ class Host:
         self._pool: Final = ThreadPoolExecutor(
             call_slots + turn_slots + 2, thread_name_prefix="oz0-work", initializer=self._enlist
         )
+        self._up = False
         self._stopping = threading.Event()
         self._given_up = threading.Event()
         self._pulse: Final = Pulse(self)
         self.node_id: UUID = ids.new()
 
     def start(self) -> None:
-        """Register this process's row, start the loop and the pulse, and take work."""
+        """Register this process's row, start the loop and the pulse, and take work. Does nothing more once stopped."""
         self.node.start()
         self.register()
         self.until_committed(measuring.look_at_sandboxes)
-        self._pulse.start()
-        wake.offer_here(self.offer)
+        with self._lock:
+            if self._stopping.is_set():
+                return
+            self._up = True
+            self._pulse.start()
+            wake.offer_here(self.offer)
 
     def register(self) -> None:
         """Write a new row for this process; waits for the database."""
@@ -91,10 +96,15 @@ class Host:
         Blocks until every outcome is in the database, or `give_up` says that there is no more time (RULES L11).
         Called once more meanwhile, it only shortens the first call's grace.
         """
-        if self._stopping.is_set():
+        with self._lock:
+            again, up = self._stopping.is_set(), self._up
+            self._stopping.set()
+        if again:
             self.node.shutdown(grace)
             return
-        self._stopping.set()
+        if not up:
+            self._never_up()
+            return
         wake.withdraw_offer(self.offer)
         # beside the attempts: a database that is away must not keep them from being ended in time
         self._pool.submit(self.until_committed, lambda: nodes.drain(node_id=self.node_id))
@@ -104,6 +114,12 @@ class Host:
         for one in self._connections:
             one.close()
         self.until_committed(lambda: nodes.leave(node_id=self.node_id))
+
+    def _never_up(self) -> None:
+        """Stopped while it was still waiting for the database: there is nothing to settle."""
+        self.give_up()
+        self.node.shutdown(0)
+        self._pool.shutdown(wait=True)
 
     def give_up(self) -> None:
         """Stop waiting for a database that does not come back; the sweep of another node settles what is left."""

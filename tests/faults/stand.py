@@ -169,14 +169,14 @@ class Stand:
         rest = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         return rest | {"OZ0_HOME": str(self.home), "OZ0_SECRET_KEY": "for drills", "PYTHONUNBUFFERED": "1"}
 
-    def node(self, *, without: str = "", **env: str) -> RunningNode:
+    def node(self, *, without: str = "", ready: bool = True) -> RunningNode:
         """Start `oz0 node`, if need be without one of its guards (`tests/faults/without.py`)."""
         words = ["-m", "tests.faults.without", without, "node"] if without else ["-m", "studio.cli", "node"]
         with self._log().open("w") as out:
             process = subprocess.Popen(
-                [sys.executable, *words], env=self.env() | env, cwd=ROOT, stdout=out, stderr=out, start_new_session=True
+                [sys.executable, *words], env=self.env(), cwd=ROOT, stdout=out, stderr=out, start_new_session=True
             )
-        return self._started(RunningNode(process.pid, self._log(), process))
+        return self._started(RunningNode(process.pid, self._log(), process), ready)
 
     def forked_node(self) -> RunningNode:
         """A node that starts in a moment, for drills that need many."""
@@ -187,9 +187,9 @@ class Stand:
     def _log(self) -> Path:
         return self.home / f"node-{len(self._nodes) + 1}.log"
 
-    def _started(self, node: RunningNode) -> RunningNode:
+    def _started(self, node: RunningNode, ready: bool = True) -> RunningNode:
         self._nodes.append(node)
-        return node.ready()
+        return node.ready() if ready else node
 
     def end(self) -> None:
         """Kill what still runs, and show its log in case the test failed."""

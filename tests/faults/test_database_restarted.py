@@ -113,3 +113,13 @@ def test_a_node_told_to_stop_while_the_database_is_away_ends_its_calls_in_time(s
     stand.until_over(job)
     assert stand.job(job).state == JobState.COMPLETED
     again.kill()
+
+
+@pytest.mark.rule("L11")
+def test_a_node_that_is_still_waiting_for_its_database_stops_when_it_is_told_to(stand: Services) -> None:
+    stand.lose_database()
+    node = stand.node(ready=False)
+    until(lambda: node.said("the database does not answer"), "the node does not look for its database", PATIENCE)
+    node.ask(signal.SIGTERM)
+    assert node.ended(20) == 0
+    stand.postgres.start()

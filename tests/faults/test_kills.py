@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import threading
 from collections import Counter
 from dataclasses import dataclass
@@ -275,3 +276,30 @@ def test_what_was_made_before_a_wait_for_a_person_is_not_made_again_after_the_no
     assert [(call.state, call.attempts_made) for call in stand.calls(job)] == [(CallState.SUCCEEDED, 1)] * 4
     assert [stand.ledger()[call.key] for call in stand.calls(job)] == [1, 1, 1, 0]
     node.kill()
+
+
+@pytest.mark.rule("L5")
+@pytest.mark.rule("L9")
+def test_a_node_that_was_taken_for_dead_comes_back_changes_nothing_and_works_on(stand: Services) -> None:
+    stand.drill(wait_after=1)
+    paused = stand.node()
+    stand.until_listed()
+    first = paused.row
+    job = in_flight(stand)
+    writes = {stand.call(job, function).key for function in (KEYED, PLAIN)}
+    until(lambda: writes <= stand.ledger().keys(), "the writes were never made")
+    paused.ask(signal.SIGSTOP)
+    until(lambda: len(stand.journal("ended")) == len(stand.journal("begun")), "the server never ended", PATIENCE)
+    other = stand.node()
+    pass_the_limit(stand)
+    until_settled(stand, job)
+    done = Cut(job, frozenset({READ, KEYED, PLAIN}), frozenset({KEYED, PLAIN}))
+    check(stand, done)
+    paused.ask(signal.SIGCONT)
+    until(lambda: paused.row.pk != first.pk, "it never registered anew", PATIENCE)
+    until(lambda: stand.attempts(stand.call(job, PLAIN))[0].late is not None, "its reply was not kept", PATIENCE)
+    check(stand, done)
+    other.kill()
+    answer(stand, done, "happened")  # by the one that came back
+    check_no_overlap(stand, [job])
+    paused.kill()
