@@ -2,8 +2,8 @@
 
     python -m tests.faults.nursery
 
-Each line on stdin is the path of a log; the answer is the new node's process id. The nodes are as separate from each
-other as any: each has its own session, threads, connections and servers.
+Each line on stdin names a guard the node is to do without, or none, and its log; the answer is the new node's process
+id. The nodes are as separate from each other as any: each has its own session, threads, connections and servers.
 """
 
 import os
@@ -11,6 +11,8 @@ import signal
 import sys
 
 import django
+
+from tests.faults.without import GUARDS
 
 
 def main() -> None:
@@ -27,12 +29,12 @@ def main() -> None:
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            be_a_node(line.strip())
+            be_a_node(*line.rstrip("\n").split(" ", 1))
         sys.stdout.write(f"{child}\n")
         sys.stdout.flush()
 
 
-def be_a_node(log: str) -> None:
+def be_a_node(guard: str, log: str) -> None:
     """Go on as `oz0 node` would."""
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -42,6 +44,7 @@ def be_a_node(log: str) -> None:
     from studio.cli import main as oz0
 
     try:
+        GUARDS[guard]()
         oz0(["node"])
     finally:
         os._exit(1)

@@ -133,10 +133,10 @@ class Nursery:
         )
         self._says("ready")
 
-    def node(self, log: Path) -> RunningNode:
+    def node(self, log: Path, without: str) -> RunningNode:
         """A new node's process."""
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{log}\n")
+        self._process.stdin.write(f"{without} {log}\n")
         self._process.stdin.flush()
         return RunningNode(int(self._says()), log)
 
@@ -169,27 +169,23 @@ class Stand:
         rest = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         return rest | {"OZ0_HOME": str(self.home), "OZ0_SECRET_KEY": "for drills", "PYTHONUNBUFFERED": "1"}
 
-    def node(self, *, without: str = "", ready: bool = True) -> RunningNode:
-        """Start `oz0 node`, if need be without one of its guards (`tests/faults/without.py`)."""
-        words = ["-m", "tests.faults.without", without, "node"] if without else ["-m", "studio.cli", "node"]
-        with self._log().open("w") as out:
-            process = subprocess.Popen(
-                [sys.executable, *words], env=self.env(), cwd=ROOT, stdout=out, stderr=out, start_new_session=True
-            )
-        return self._started(RunningNode(process.pid, self._log(), process), ready)
-
-    def forked_node(self) -> RunningNode:
-        """A node that starts in a moment, for drills that need many."""
+    def node(self, *, without: str = "") -> RunningNode:
+        """Start a node that is up in a moment, if need be without one of its guards (`tests/faults/without.py`)."""
         if self._nursery is None:
             self._nursery = Nursery(self.env())
-        return self._started(self._nursery.node(self._log()))
+        self._nodes.append(self._nursery.node(self._log(), without))
+        return self._nodes[-1].ready()
+
+    def fresh_node(self) -> RunningNode:
+        """Start `oz0 node` as anybody would; it is not waited for, and tells how it ended."""
+        words = [sys.executable, "-m", "studio.cli", "node"]
+        with self._log().open("w") as out:
+            process = subprocess.Popen(words, env=self.env(), cwd=ROOT, stdout=out, stderr=out, start_new_session=True)
+        self._nodes.append(RunningNode(process.pid, self._log(), process))
+        return self._nodes[-1]
 
     def _log(self) -> Path:
         return self.home / f"node-{len(self._nodes) + 1}.log"
-
-    def _started(self, node: RunningNode, ready: bool = True) -> RunningNode:
-        self._nodes.append(node)
-        return node.ready() if ready else node
 
     def end(self) -> None:
         """Kill what still runs, and show its log in case the test failed."""

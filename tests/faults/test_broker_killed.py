@@ -101,7 +101,7 @@ def test_without_a_pulse_that_claims_nothing_moves_while_the_broker_is_dead(stan
 
 @pytest.mark.rule("L11")
 def test_a_node_that_looks_for_its_broker_still_stops_in_order(stand: Services) -> None:
-    node = stand.node()
+    node = stand.fresh_node().ready()
     until(lambda: node.said("Connected to"), "the node never found the broker", PATIENCE)
     stand.broker.kill()
     until(lambda: node.said("Cannot connect to"), "the node never missed the broker", PATIENCE)

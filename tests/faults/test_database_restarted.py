@@ -94,7 +94,7 @@ def test_a_node_that_writes_an_outcome_once_only_loses_what_ended_meanwhile(stan
 
 @pytest.mark.rule("L11")
 def test_a_node_told_to_stop_while_the_database_is_away_ends_its_calls_in_time(stand: Services) -> None:
-    node = stand.node()
+    node = stand.fresh_node().ready()
     stand.until_listed()
     (job,) = running(stand, 1)
     stand.drill()
@@ -118,7 +118,7 @@ def test_a_node_told_to_stop_while_the_database_is_away_ends_its_calls_in_time(s
 @pytest.mark.rule("L11")
 def test_a_node_that_is_still_waiting_for_its_database_stops_when_it_is_told_to(stand: Services) -> None:
     stand.lose_database()
-    node = stand.node(ready=False)
+    node = stand.fresh_node()
     until(lambda: node.said("the database does not answer"), "the node does not look for its database", PATIENCE)
     node.ask(signal.SIGTERM)
     assert node.ended(20) == 0

@@ -145,7 +145,7 @@ def doubled(stand: Services, jobs: list[UUID]) -> list[str]:
 @pytest.mark.rule("U4")
 def test_twenty_kills_at_random_in_mid_call_of_each_kind(stand: Services, dice: random.Random) -> None:
     stand.drill(wait_before=WAIT, wait_after=WAIT)
-    node = stand.forked_node()
+    node = stand.node()
     stand.until_listed()
     kinds: Counter[str] = Counter()
     acted: Counter[str] = Counter()
@@ -155,7 +155,7 @@ def test_twenty_kills_at_random_in_mid_call_of_each_kind(stand: Services, dice: 
         threading.Event().wait(dice.uniform(0, 2 * WAIT))  # the moment of the kill
         done = cut(stand, job, node)
         pass_the_limit(stand)
-        node = stand.forked_node()
+        node = stand.node()
         until_settled(stand, job)
         check(stand, done)
         answer(stand, done, said)

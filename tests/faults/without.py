@@ -1,14 +1,6 @@
-"""The studio with one of its guards taken away, to show what that guard is for.
+"""Guards of a node that a drill takes away, to show what each is for."""
 
-    python -m tests.faults.without sweep node
-
-The first word names the guard; the others are those of the `oz0` command.
-"""
-
-import sys
 from collections.abc import Callable
-
-import django
 
 
 def sweep() -> None:
@@ -45,14 +37,10 @@ def _after_dashes(argv: list[str]) -> list[str]:
     return argv[argv.index("--") + 1 :]
 
 
-GUARDS: dict[str, Callable[[], None]] = {"sweep": sweep, "claim": claim, "keeping": keeping, "guardian": guardian}
-
-if __name__ == "__main__":
-    guard, *words = sys.argv[1:]
-    import studio.celery  # noqa: F401 - names the settings
-
-    django.setup()
-    GUARDS[guard]()
-    from studio.cli import main
-
-    main(words)
+GUARDS: dict[str, Callable[[], None]] = {
+    "": lambda: None,
+    "sweep": sweep,
+    "claim": claim,
+    "keeping": keeping,
+    "guardian": guardian,
+}
