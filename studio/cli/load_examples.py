@@ -11,7 +11,7 @@ from uuid import UUID
 
 import click
 
-PLUGINS: Final = ("bookshop", "billing", "repo")
+PLUGINS: Final = ("bookshop", "billing", "repo", "archive")
 AGENTS: Final = ("git-clerk", "billing-clerk", "shopkeeper", "auditor", "refund-clerk", "git-reader")
 PATIENCE: Final = 60.0  # seconds for a node to read what the examples' servers list
 POLL: Final = 0.2
@@ -19,7 +19,8 @@ POLL: Final = 0.2
 
 @click.command("load-examples")
 @click.option("--jobs/--no-jobs", default=True, show_default=True, help="Start their jobs in a workspace without any.")
-def load_examples(jobs: bool) -> None:
+@click.option("--archive", default="", metavar="HOST:PORT", help="Where the archive runs; left out without it.")
+def load_examples(jobs: bool, archive: str) -> None:
     """Register the example plugins and start a job of each kind. Doing it again changes nothing."""
     import django
     from django.core.exceptions import ImproperlyConfigured
@@ -27,12 +28,12 @@ def load_examples(jobs: bool) -> None:
 
     try:
         django.setup()
-        _load(jobs)
+        _load(jobs, archive)
     except (ImproperlyConfigured, OperationalError) as error:
         raise click.ClickException(str(error).strip()) from error
 
 
-def _load(jobs: bool) -> None:
+def _load(jobs: bool, archive: str) -> None:
     from django.conf import settings
 
     from base import ids
@@ -44,13 +45,32 @@ def _load(jobs: bool) -> None:
     tenant = first_tenant(ids.new())
     home: Path = settings.OZ0_HOME
     examples: Path = settings.ROOT / "examples"
+    if archive:
+        _connect_archive(tenant, archive)
     for name in PLUGINS:
+        if name == "archive" and not archive:
+            continue
         if name == "repo" and not _git_can_be_shown(examples, home):
             continue
         found = register(tenant=tenant, folder=examples / name, home=home, actor=SYSTEM)
         click.echo(f"{'registered' if found.fresh else 'kept'} plugin {found.name} {found.digest[:12]}")
     if jobs:
         _start_jobs(tenant)
+
+
+def _connect_archive(tenant: UUID, place: str) -> None:
+    """The connection of the archive, allowed on this machine by its exact port; the port is another one each time."""
+    from base import db
+    from catalog.operations import connections
+    from catalog.queries.connections import named
+    from tenants.rules.who import SYSTEM
+
+    with db.read(tenant):
+        there = named("archive")
+    save = connections.make if there is None else connections.change
+    url = f"http://{place}/mcp"
+    if there is None or there.url != url:
+        save(tenant=tenant, name="archive", url=url, allowed=[place], given=connections.Given(), actor=SYSTEM)
 
 
 def _git_can_be_shown(examples: Path, home: Path) -> bool:

@@ -24,6 +24,7 @@ from studio.supervisor.terminal import Terminal
 # After our sudden death the guardians end web and node within QUICK_LIMIT, and the services outlive them a little;
 # all of it in under five seconds (RULES L10).
 OUTLIVE: Final = QUICK_LIMIT + 0.3
+EXAMPLES: Final = Path(__file__).resolve().parents[2] / "examples"
 LEFTOVERS: Final = 6.0  # seconds in which the children of a supervisor that was killed are certainly gone
 
 
@@ -75,7 +76,24 @@ def _start(supervisor: Supervisor, terminal: Terminal, wanted: _Wanted) -> None:
     supervisor.wait_until(lambda: _listens(wanted.port), poll=0.1)
     terminal.print(said[-1] if said else link.last_words())
     if wanted.demo:
-        supervisor.run_once(Program("oz0 load-examples", _oz0("load-examples"), env, terminal.sink("oz0")))
+        port = _free_port()
+        supervisor.add(_archive(env, terminal, wanted, port))
+        load = _oz0("load-examples", "--archive", f"127.0.0.1:{port}")
+        supervisor.run_once(Program("oz0 load-examples", load, env, terminal.sink("oz0")))
+
+
+def _archive(env: dict[str, str], terminal: Terminal, wanted: _Wanted, port: int) -> Program:
+    """The demo's remote server: an example that stands for somebody else's."""
+    words = ["--port", str(port), "--state", str(wanted.home / "demo" / "archive")]
+    argv = [sys.executable, str(EXAMPLES / "archive" / "archive_server.py"), *words]
+    return Program("archive", argv, env, terminal.sink("archive"), patience={Haste.DRAIN: 1.0, Haste.QUICK: 0.5})
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _programs(env: dict[str, str], terminal: Terminal, wanted: _Wanted) -> list[Program]:
