@@ -8,12 +8,12 @@ from django.conf import settings
 
 from base import db, ids
 from base.canonical import digest_of_any
-from catalog.models import Plugin, Tool
+from catalog.models import Connection, EntryApproval, Plugin, Tool
 from catalog.operations import listings
 from catalog.rules.servers import MeasuredListing
 from jobs.models import Job, Starter
 from studio.cli import load_examples
-from tenants.models import Membership
+from tenants.models import AuditEntry, Membership
 from tenants.operations.sign_in import first_tenant
 from tests.builders import FUNCTIONS
 
@@ -65,7 +65,28 @@ def test_a_job_of_each_kind_is_started_once_as_the_first_person(home: Path) -> N
     with db.read(first_tenant(ids.new())):
         jobs = list(Job.objects.order_by("id").values_list("agent_name", "starter", "started_by"))
         person = Membership.objects.get().user_id
-    assert jobs == [(agent, Starter.PERSON, person) for agent in load_examples.AGENTS]
+    of_the_archive = {"archivist", "slow-reader"}  # it runs only with the demo
+    started = [agent for agent in load_examples.AGENTS if agent not in of_the_archive]
+    assert jobs == [(agent, Starter.PERSON, person) for agent in started]
+
+
+@pytest.mark.rule("A12")
+def test_the_archive_is_connected_and_what_it_says_of_itself_approved_by_the_first_person_and_audited(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(load_examples, "_git_can_be_shown", lambda *_: False)
+    load("--no-jobs", "--archive", "127.0.0.1:8801")
+    list_every_tool()
+    load("--archive", "127.0.0.1:8802")
+    with db.read(first_tenant(ids.new())):
+        row = Connection.objects.get()
+        approved = set(EntryApproval.objects.filter(withdrawn_at__isnull=True).values_list("function", flat=True))
+        verbs = list(AuditEntry.objects.order_by("seq").values_list("verb", flat=True))
+        agents = set(Job.objects.values_list("agent_name", flat=True))
+    assert (row.url, row.allowed) == ("http://127.0.0.1:8802/mcp", ["127.0.0.1:8802"])
+    assert approved == {"look"}
+    assert {"connection.made", "connection.changed", "listing.approved"} <= set(verbs)
+    assert {"archivist", "slow-reader"} <= agents
 
 
 def test_without_a_node_no_job_is_started_and_it_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
