@@ -114,7 +114,8 @@ def _start_jobs(tenant: UUID) -> None:
     if waited_for:
         click.echo(f"no job was started: no node has listed {', '.join(waited_for)}; is `oz0 up` running?", err=True)
         return
-    _approve_archive(tenant, person)
+    if person is not None:
+        _approve_archive(tenant, person)
     for agent in AGENTS:
         if agent in there:
             job = start_job(tenant=tenant, agent=agent, given={}, starter=Starter.PERSON, person=person)
