@@ -24,7 +24,6 @@ import httpcore2
 from base.addresses import Address, Refused, Target, literal, read_url, refuse_bad
 
 CONNECT: Final = 10.0  # seconds for each address of a host, and for TLS
-WRITE: Final = 20.0  # seconds for the peer to take the next piece of a request
 # Many servers close an idle connection after 2 to 5 s. A request that crosses such a close on the wire has gone out
 # and is never answered, which is an unknown outcome: an idle connection is given up well before.
 IDLE: Final = 1.0
@@ -138,7 +137,7 @@ class Client:
             url=httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.target),
             headers=self._all_headers(target, headers or {}, body),
             content=body,
-            extensions={"trace": watch, "timeout": {"connect": CONNECT, "write": WRITE}},
+            extensions={"trace": watch, "timeout": {"connect": CONNECT}},
         )
         try:
             response = await self._pool.handle_async_request(request)

@@ -215,6 +215,9 @@ def approve(world: World, name: str) -> None:
 @pytest.mark.rule("A1")
 def test_a_remote_entrys_word_counts_only_while_its_exact_approval_stands() -> None:
     world = a_remote_world()
+    approve(world, "look")
+    with db.write(world.tenant) as now:
+        EntryApproval.objects.update(withdrawn_at=now)
     unapproved = see(world, Call, a_call(world, "look"))
     assert (unapproved.state, unapproved.kind, unapproved.retry_safe) == (CallState.HELD, "undeclared", False)
     approve(world, "look")
