@@ -117,7 +117,6 @@ def test_a_connection_is_audited_without_its_secret_and_its_version_grows_with_e
         {"given": Given(Credential.HEADER, "v", header="Host")},
         {"given": Given(Credential.HEADER, "v", header="X: Y")},
         {"given": Given(Credential.HEADER, "v", header="Mcp-Session-Id")},
-        {"given": Given(Credential.OAUTH)},
     ],
 )
 def test_a_connection_that_cannot_be_is_refused_and_leaves_nothing(more: dict[str, Any]) -> None:
