@@ -97,6 +97,7 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
     "sign_in": {
         "out": ("circle-dashed", "stop", "Nobody is signed in: calls over it are not made."),
         "in": ("user-check", "ok", "Somebody is signed in; the token is refreshed before it runs out."),
+        "expired": ("hourglass", "bad", "Its token has run out: calls over it are not made until it is refreshed."),
         "again": ("triangle-alert", "bad", "The sign-in is over: calls over it are not made until an admin signs in."),
     },
     "kind": {
@@ -119,6 +120,7 @@ WORDS: Final = {
     ("sign_in", "out"): "signed out",
     ("sign_in", "in"): "signed in",
     ("sign_in", "again"): "sign in again",
+    ("sign_in", "expired"): "token ran out",
     ("attempt", "timed_out"): "timed out",
 }
 FALLBACK: Final = ("info", "stop", "")

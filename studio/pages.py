@@ -24,6 +24,8 @@ PLACES = {
 }
 PLACES |= dict.fromkeys(("catalog", "tool", "review-listing", "agents", "agent"), "catalog")
 PLACES |= dict.fromkeys(("connections", "new-connection", "connection", "connection-client"), "connections")
+PLACES |= dict.fromkeys(("connection-sign-in", "connection-sign-out", "connection-return"), "connections")
+PLACES |= {"remove-connection": "connections"}
 PLACES |= {"overview": "overview"}
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from base import db
 from catalog.models import EntryApproval, Function, Listing, Stage, Tool, Transport
-from catalog.operations import connections
+from catalog.operations import connections, sign_ins
 from catalog.rules.estimates import Definition, estimate
 from catalog.rules.grants import listing_problems, model_name
 from catalog.rules.kinds import traits_of
@@ -115,10 +115,12 @@ def _function(listing: Listing, tool: Tool, entry: ListedFunction, tokens: int) 
     )
 
 
-def not_measured(*, tenant: UUID, tool_id: UUID, why: str) -> None:
-    """Note why a tool could not be listed, and try again later."""
+def not_measured(*, tenant: UUID, tool_id: UUID, why: str, status: int | None = None) -> None:
+    """Note why a tool could not be listed, and try again later. `status` is a remote server's HTTP status."""
     with db.write(tenant) as now:
         tool = Tool.objects.select_for_update(no_key=True).get(pk=tool_id)
+        if status == sign_ins.TOKEN_REFUSED:
+            sign_ins.refused(tool, sent_at=now)
         tool.measure_failures += 1
         tool.down_reason = why
         tool.measure_due_at = _next_try(now, tool.measure_failures)

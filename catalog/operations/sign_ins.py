@@ -13,6 +13,7 @@ from catalog.rules.secret_names import access_name, begun_name, client_name, ref
 from tenants.operations import vault
 
 REFUSED: Final = "The server refused the token (HTTP status 401)."
+TOKEN_REFUSED: Final = 401
 SETTLED: Final = timedelta(minutes=1)  # a token that a server refuses sooner than this is not asked for anew by itself
 
 

@@ -30,7 +30,11 @@ class ConnectionEnded(Exception):
 
 
 class RequestFailed(Exception):
-    """The server answered a request of ours with an error."""
+    """The server answered a request of ours with an error. `status` is the HTTP status, None on stdio."""
+
+    def __init__(self, why: str, status: int | None = None) -> None:
+        super().__init__(why)
+        self.status: Final = status
 
 
 class Connection:

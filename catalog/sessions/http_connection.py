@@ -323,8 +323,9 @@ def result_of(method: str, heard: Heard) -> Json:
         return result
     error = (message or {}).get("error") or heard.error
     if isinstance(error, Mapping):
-        raise RequestFailed(f"The server answered {method} with: {str(error.get('message'))[:200]}")
-    raise RequestFailed(f"The server did not answer {method} (HTTP status {heard.status}). {heard.trouble}".rstrip())
+        raise RequestFailed(f"The server answered {method} with: {str(error.get('message'))[:200]}", heard.status)
+    why = f"The server did not answer {method} (HTTP status {heard.status}). {heard.trouble}".rstrip()
+    raise RequestFailed(why, heard.status)
 
 
 def _acknowledges(heard: Heard) -> bool:

@@ -30,7 +30,14 @@ PROGRESS_TOKEN: Final = "progressToken"  # noqa: S105  a name of the protocol
 
 
 class NotUp(Exception):
-    """A session could not be opened, or its listing not read. The message is one sentence for a person."""
+    """A session could not be opened, or its listing not read. The message is one sentence for a person.
+
+    `status` is the HTTP status that a remote server refused it with.
+    """
+
+    def __init__(self, why: str, status: int | None = None) -> None:
+        super().__init__(why)
+        self.status: Final = status
 
 
 class Link(Protocol):
@@ -211,9 +218,9 @@ async def _open_remote(
     except BaseException as error:
         await asyncio.shield(asyncio.ensure_future(_give_up(connection, clients, spec)))
         if isinstance(error, ConnectionEnded | RequestFailed):
-            raise NotUp(str(error)) from error
+            raise NotUp(str(error), _status(error)) from error
         if isinstance(error, Exception):
-            raise NotUp(_why(error, spec, "")) from error
+            raise NotUp(_why(error, spec, ""), _status(error)) from error
         raise
 
     async def give_back() -> None:
@@ -239,7 +246,7 @@ async def _measured(connection: Link, agreed: Negotiated) -> MeasuredListing:
         try:
             page = await connection.request("tools/list", params)
         except (RequestFailed, ConnectionEnded) as error:
-            raise NotUp(str(error)) from error
+            raise NotUp(str(error), _status(error)) from error
         tools, meta, following = page.get("tools"), page.get("_meta"), page.get("nextCursor")
         if not isinstance(tools, list):
             raise NotUp("The server's listing has no list of tools.")
@@ -260,6 +267,10 @@ async def _measured(connection: Link, agreed: Negotiated) -> MeasuredListing:
             raise NotUp("The server's listing gives the same page again and again.")
         cursor = following
     raise NotUp(f"The server's listing has more than {PAGES} pages.")
+
+
+def _status(error: Exception) -> int | None:
+    return error.status if isinstance(error, RequestFailed | NotUp) else None
 
 
 def _why(error: Exception, spec: ServerSpec, ended: str) -> str:

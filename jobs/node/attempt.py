@@ -68,11 +68,11 @@ class Attempt:
         ended with its process, which may take some seconds past the timeout (RULES L1, L2).
         """
         self._end_server = end_server
+        remote = self.order.server.remote
+        if remote is not None and remote.trouble:  # what a session shows ran out since it was opened for this attempt
+            return self._not_made(Reason.SERVER_NOT_UP, remote.trouble)
         if session is None or session.ended.done():
             return self._not_made(Reason.SERVER_NOT_UP)
-        remote = self.order.server.remote
-        if remote is not None and remote.trouble:  # the session is up, but what it shows has run out
-            return self._not_made(Reason.SERVER_NOT_UP, remote.trouble)
         if (refusal := await self._refused_by_listing(session)) is not None:
             return refusal
         function = session.function(self.order.function)

@@ -139,7 +139,7 @@ class Node:
         """Read the server's whole listing now, starting it if need be (RULES C2). Raises `CannotMeasure`."""
         opened = self.open(spec)
         if isinstance(opened, NotOpened):
-            raise CannotMeasure(opened.detail)
+            raise CannotMeasure(opened.detail, opened.status)
         future = self._submit(self._measured(spec))
         try:
             return future.result(spec.startup + (STARTUP_OVERTIME if spec.sandbox is not None else 0.0))
@@ -228,7 +228,7 @@ class Node:
         try:
             return await session.measure()
         except NotUp as error:
-            raise CannotMeasure(str(error)) from error
+            raise CannotMeasure(str(error), error.status) from error
         finally:
             if spec.sandbox is not None:  # it was started for this alone
                 await self._running_pool().end(spec)

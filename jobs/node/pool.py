@@ -33,6 +33,7 @@ class Place:
         self.state = ServerState.DOWN
         self.session: Session | None = None
         self.reason = ""
+        self.status: int | None = None  # with which a remote server refused to be opened
         self.starts = 0
         self.failures = 0
         self.deaths = 0
@@ -185,6 +186,7 @@ class Pool:
             session = await open_session(place.spec, place.log, on_late=self._on_late, clients=self._clients)
         except NotUp as error:
             place.failures += 1
+            place.status = error.status
             self._down(place, str(error), before_start(place.failures))
             return
         except BaseException as error:
@@ -193,6 +195,7 @@ class Pool:
         self._protocols[place.spec.key[:4]] = session.listing.protocol
         place.session, place.state, place.reason, place.failures = session, ServerState.UP, "", 0
         place.idle_since = boot_time()
+        place.status = None
         place.settled.set()
         leaving = asyncio.ensure_future(place.leave.wait())
         try:
@@ -230,7 +233,8 @@ class Pool:
 
 
 def _not_up(place: Place) -> NotOpened:
-    return NotOpened(Reason.SERVER_NOT_UP, place.reason, place.failures, max(0.0, place.not_before - boot_time()))
+    wait = max(0.0, place.not_before - boot_time())
+    return NotOpened(Reason.SERVER_NOT_UP, place.reason, place.failures, wait, place.status)
 
 
 def _status(place: Place) -> ServerStatus:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 from uuid import UUID
 
 from catalog.rules.servers import MeasuredListing
@@ -19,13 +20,15 @@ class NotOpened:
     """No session. `reason` is a code of `jobs.rules.reasons`, `detail` one sentence for a person.
 
     `failures` counts the starts in a row that failed; `retry_in` is the back-off in seconds before the next start.
-    While more than 5 s of it are left, `open` answers with this at once and starts nothing.
+    While more than 5 s of it are left, `open` answers with this at once and starts nothing. `status` is the HTTP
+    status that a remote server refused to be opened with.
     """
 
     reason: str
     detail: str
     failures: int
     retry_in: float
+    status: int | None = None
 
 
 class ServerState(StrEnum):
@@ -59,4 +62,8 @@ class ServerStatus:
 
 
 class CannotMeasure(Exception):
-    """A listing could not be read. The message is one sentence for a person."""
+    """A listing could not be read. The message is one sentence for a person, `status` a remote server's HTTP status."""
+
+    def __init__(self, why: str, status: int | None = None) -> None:
+        super().__init__(why)
+        self.status: Final = status

@@ -28,7 +28,6 @@ from jobs.rules.states import CallState, Effect, HoldKind, JobState, NodeState
 from jobs.rules.why import Why
 
 CHANGED: Final = (Reason.LISTING_CHANGED, Reason.FUNCTION_GONE)  # the session lists something else than what is kept
-TOKEN_REFUSED: Final = 401
 RESULT_SHOWN: Final = 8 * 1024  # characters of a result kept on the call's own row
 
 
@@ -171,15 +170,17 @@ def _stop_before_start(call: Call, job: Job, ruling: verdicts.Ruling | verdicts.
         moves.call(call, CallState.REFUSED, reason=Why.POLICY_REFUSES, now=now, detail=ruling.why, **judged)
 
 
-def opening_failed(*, tenant: UUID, call_id: UUID, why: str, jitter: float) -> None:
+def opening_failed(*, tenant: UUID, call_id: UUID, why: str, jitter: float, status: int | None = None) -> None:
     """A server would not start for a due call: it stays queued with the reason; after three failures it is FAILED,
-    not made (MACHINES 3)."""
+    not made (MACHINES 3). `status` is the HTTP status that a remote server refused it with."""
     with db.write(tenant) as now:
         found = Call.objects.filter(pk=call_id).values_list("job_id", flat=True).first()
         job = locks.job(found) if found else None
         call = locks.call_for_claim(call_id)
         if job is None or call is None:
             return
+        if status == sign_ins.TOKEN_REFUSED and call.function is not None:
+            sign_ins.refused(call.function.tool, sent_at=now)
         failed = call.openings_failed + 1
         if failed < MAX_OPENINGS:
             call.openings_failed, call.detail = failed, why[:500]
@@ -215,7 +216,7 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
             if attempt.state != END_STATES[outcome.end]:
                 _keep_as_evidence(attempt, outcome.result, now)
             return False
-        if outcome.wire.status == TOKEN_REFUSED and call.function is not None:
+        if outcome.wire.status == sign_ins.TOKEN_REFUSED and call.function is not None:
             sign_ins.refused(call.function.tool, sent_at=attempt.started_at)
         match next_step(_facts(call), outcome, now=now, jitter=jitter):
             case RetryAt(at, effect):

@@ -227,7 +227,9 @@ class Host:
         opened = self.node.open(spec)
         if isinstance(opened, NotOpened):
             if not self._stopping.is_set():
-                work.opening_failed(tenant=tenant, call_id=call_id, why=opened.detail, jitter=random())
+                work.opening_failed(
+                    tenant=tenant, call_id=call_id, why=opened.detail, jitter=random(), status=opened.status
+                )
             return
         attempt_id, started = ids.new(), boot_time()  # the clock starts before the claim is sent (MACHINES 3)
         try:

@@ -27,7 +27,7 @@ def measure(node: Node, *, tenant: UUID, tool_id: UUID) -> None:
     try:
         measured = node.measure(spec)
     except CannotMeasure as error:
-        listings.not_measured(tenant=tenant, tool_id=tool_id, why=str(error))
+        listings.not_measured(tenant=tenant, tool_id=tool_id, why=str(error), status=error.status)
     else:
         listings.store(tenant=tenant, tool_id=tool_id, measured=measured)
         listings_changed.ask_anew(tenant=tenant, tool_id=tool_id)

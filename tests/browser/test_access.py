@@ -7,9 +7,12 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
 from base import db, ids
-from catalog.models import Listing
+from catalog.models import Credential, Listing
+from catalog.operations import connections
+from catalog.operations.connections import Given
 from jobs.models import Call
 from jobs.rules.orders import End
+from tenants.rules.who import SYSTEM
 from tests.browser.conftest import Studio, sign_in
 from tests.builders import World, a_call, a_held_call, a_job, an_order, an_outcome, an_unknown_call, made, see
 from tests.catalogs import a_many_tool, a_remote_tool
@@ -34,6 +37,14 @@ def pages_of(world: World) -> list[str]:
     a_many_tool(world)
     with db.read(world.tenant):
         newest = Listing.objects.values_list("pk", flat=True).get(tool__slug="archive", current=True)
+    crm = connections.make(
+        tenant=world.tenant,
+        name="crm",
+        url="https://crm.example/mcp",
+        allowed=["127.0.0.1:8801"],
+        given=Given(Credential.OAUTH),
+        actor=SYSTEM,
+    )
     shown = [ids.show(ids.JOB, job), ids.show(ids.CALL, unknown), ids.show(ids.JOB, empty)]
     return [
         "/",
@@ -56,6 +67,9 @@ def pages_of(world: World) -> list[str]:
         "/catalog/agents/",
         "/catalog/agents/over-sender/?shown=everything.endpoint_000_list",
         "/catalog/agents/lazy-one/",
+        "/settings/connections/",
+        "/settings/connections/new/",
+        f"/settings/connections/{ids.show(ids.CONNECTION, crm)}/",
         "/jobs/job_missing/",
     ]
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -333,3 +334,14 @@ def test_headers_that_never_end_cost_the_time_limit_and_no_more(told: Callable[.
     outcome = told(step, timeout=1.2, own_limit=1.0)
     assert (outcome.end, outcome.wire.status) == (End.TIMED_OUT, None)
     assert "Nothing of an answer had come" in outcome.wire.detail
+
+
+def test_an_order_whose_credential_ran_out_sends_nothing_although_the_session_is_live() -> None:
+    with RawServer() as server, reached(server.url) as drive:
+        remote = drive.spec.remote
+        assert remote is not None
+        stale = replace(drive.spec, remote=replace(remote, trouble="The token ran out."))
+        outcome = drive.run(drive.order("ok", server=stale))
+        assert (outcome.end, outcome.wire.went_out, outcome.wire.detail) == (End.NOT_MADE, False, "The token ran out.")
+        assert server.calls() == []
+        assert drive.call("ok").end is End.ANSWERED  # the control
