@@ -39,6 +39,7 @@ LIMIT: Final = 20.0  # seconds for everything one function asks
 MOST: Final = 256 * 1024  # bytes of one answer
 GRANTS: Final = ["authorization_code", "refresh_token"]
 FORM: Final = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+UNKNOWN_CLIENT: Final = ("invalid_client", "unauthorized_client")
 HIDDEN: Final = frozenset({401, 403})
 
 
@@ -96,7 +97,7 @@ def refresh(found: Provider, us: Client, *, allowed: Collection[str], token: str
     word = oauth.code_word(said.get("error"))
     if word == "invalid_grant":
         return Gone("The provider says that the sign-in is over (invalid_grant): it was revoked, or ran out.")
-    if word in ("invalid_client", "unauthorized_client"):
+    if word in UNKNOWN_CLIENT:
         return Gone(f"The provider no longer takes this client ({word}).", client_too=True)
     return Later(f"The provider gave no new token ({word}, HTTP status {status}).")
 
@@ -109,8 +110,8 @@ def revoke(found: Provider, us: Client, *, allowed: Collection[str], tokens: Map
     async def each(client: outbound.Client) -> bool:
         done = []
         for kind, token in tokens.items():
-            given, shown = _shown(found, us, {"token": token, "token_type_hint": kind})
-            status, _ = await _asked(client, "POST", found.revocation, body=urlencode(given), headers={**FORM, **shown})
+            asked = {"token": token, "token_type_hint": kind}
+            status, _ = await _ask_as_us(client, found, us, found.revocation, asked)
             done.append(status == 200)
         return all(done)
 
@@ -228,24 +229,42 @@ async def _register(client: outbound.Client, found: Provider, return_to: str) ->
 async def _ask_for_token(
     client: outbound.Client, found: Provider, us: Client, asked: Mapping[str, str]
 ) -> tuple[int, Mapping[str, Any]]:
-    given, shown = _shown(found, us, {**asked, "resource": found.resource})
-    return await _asked(client, "POST", found.token, body=urlencode(given), headers={**FORM, **shown})
+    return await _ask_as_us(client, found, us, found.token, {**asked, "resource": found.resource})
 
 
-def _shown(found: Provider, us: Client, asked: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """(the form, the headers) with the client's name in them, and its secret where it has one."""
-    method = us.method
+async def _ask_as_us(
+    client: outbound.Client, found: Provider, us: Client, url: str, asked: Mapping[str, str]
+) -> tuple[int, Mapping[str, Any]]:
+    """Send a form, saying who we are. How a client that was entered by hand shows its secret is not known: the way
+    every provider has to take comes first, and the other only after a refusal of the client itself."""
+    status: int = 0
+    said: Mapping[str, Any] = {}
+    for method in _methods(found, us):
+        given, shown = _shown(method, us, asked)
+        status, said = await _asked(client, "POST", url, body=urlencode(given), headers={**FORM, **shown})
+        if oauth.code_word(said.get("error")) not in UNKNOWN_CLIENT:
+            break
+    return status, said
+
+
+def _methods(found: Provider, us: Client) -> tuple[str, ...]:
     if not us.secret:
-        method = "none"
-    elif not method:
-        method = "client_secret_post" if "client_secret_post" in found.methods else "client_secret_basic"
+        return ("none",)
+    if us.method:
+        return (us.method,)
+    both = ("client_secret_basic", "client_secret_post")
+    return tuple(one for one in both if one in found.methods) or both
+
+
+def _shown(method: str, us: Client, asked: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """(the form, the headers) with the client's name in them, and its secret where it has one."""
+    named = {**asked, "client_id": us.id}  # also beside the header: some providers look the client up by the form
     if method == "client_secret_basic":
         both = f"{quote(us.id, safe='')}:{quote(us.secret, safe='')}"
-        # some providers look the client up by the form, whatever the header says
-        return {**asked, "client_id": us.id}, {"Authorization": f"Basic {base64.b64encode(both.encode()).decode()}"}
+        return named, {"Authorization": f"Basic {base64.b64encode(both.encode()).decode()}"}
     if method == "client_secret_post":
-        return {**asked, "client_id": us.id, "client_secret": us.secret}, {}
-    return {**asked, "client_id": us.id}, {}
+        return {**named, "client_secret": us.secret}, {}
+    return named, {}
 
 
 def _tokens(said: Mapping[str, Any]) -> Tokens:

@@ -302,10 +302,13 @@ def test_a_token_that_cannot_be_used_is_not_kept(world: World, guarded: Guarded,
 # --- the connection itself ----------------------------------------------------------------------------------------
 
 
-def test_an_entered_client_is_used_with_its_secret_and_nothing_is_registered(world: World, guarded: Guarded) -> None:
+@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
+def test_an_entered_client_is_used_with_its_secret_and_nothing_is_registered(
+    world: World, guarded: Guarded, method: str
+) -> None:
     client, page = visitor(world), a_connection(world, guarded)
     back = f"http://testserver{page}oauth/return/"
-    body = {"redirect_uris": [back], "client_name": "by hand", "token_endpoint_auth_method": "client_secret_basic"}
+    body = {"redirect_uris": [back], "client_name": "by hand", "token_endpoint_auth_method": method}
     made = httpx2.post(f"{guarded.base}/register", json=body).json()
     guarded.asked.clear()
     fields = {"client_id": made["client_id"], "client_secret": "", "secret": made["client_secret"], "scopes": "papers"}
