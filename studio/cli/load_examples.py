@@ -11,7 +11,9 @@ from uuid import UUID
 
 import click
 
-PLUGINS: Final = ("bookshop", "billing", "repo", "archive")
+from studio.cli import example_programs
+
+PLUGINS: Final = ("bookshop", "billing", "repo", "archive", "clock", "everything")
 AGENTS: Final = (
     "git-clerk",
     "billing-clerk",
@@ -21,6 +23,8 @@ AGENTS: Final = (
     "git-reader",
     "archivist",
     "slow-reader",
+    "timekeeper",
+    "patient-one",
 )
 PATIENCE: Final = 60.0  # seconds for a node to read what the examples' servers list
 POLL: Final = 0.2
@@ -60,6 +64,9 @@ def _load(jobs: bool, archive: str) -> None:
         if name == "archive" and not archive:
             continue
         if name == "repo" and not _git_can_be_shown(examples, home):
+            continue
+        if why := example_programs.missing(name, examples=examples, home=home):
+            click.echo(f"left out plugin {name}: {why}", err=True)
             continue
         found = register(tenant=tenant, folder=examples / name, home=home, actor=SYSTEM)
         click.echo(f"{'registered' if found.fresh else 'kept'} plugin {found.name} {found.digest[:12]}")

@@ -12,7 +12,7 @@ from catalog.models import Connection, EntryApproval, Plugin, Tool
 from catalog.operations import listings
 from catalog.rules.servers import MeasuredListing
 from jobs.models import Job, Starter
-from studio.cli import load_examples
+from studio.cli import example_programs, load_examples
 from tenants.models import AuditEntry, Membership
 from tenants.operations.sign_in import first_tenant
 from tests.builders import FUNCTIONS
@@ -25,6 +25,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A state folder of the test's own, and no patience with nodes that are not there."""
     monkeypatch.setattr(settings, "OZ0_HOME", tmp_path)
     monkeypatch.setattr(load_examples, "PATIENCE", 20.0)
+    monkeypatch.setattr(example_programs, "_fetched", lambda *_: "")  # no test fetches but its own
     return tmp_path
 
 
@@ -44,16 +45,16 @@ def list_every_tool() -> None:
         listings.store(tenant=tenant, tool_id=tool, measured=measured)
 
 
-def test_the_three_examples_are_registered_once_with_the_demos_repository(home: Path) -> None:
+def test_the_examples_are_registered_once_with_the_demos_repository(home: Path) -> None:
     first = load("--no-jobs")
     again = load("--no-jobs")
     assert [line.split()[:3] for line in first.output.splitlines()] == [
-        ["registered", "plugin", name] for name in ("bookshop", "billing", "repo")
+        ["registered", "plugin", name] for name in load_examples.PLUGINS
     ]
     assert all(line.startswith("kept") for line in again.output.splitlines())
     assert (home / "demo" / "repo" / ".git").is_dir()
     with db.read(first_tenant(ids.new())):
-        assert Plugin.objects.count() == 3
+        assert Plugin.objects.count() == len(load_examples.PLUGINS)
         assert not Job.objects.exists()
 
 
@@ -92,13 +93,22 @@ def test_the_archive_is_connected_and_what_it_says_of_itself_approved_by_the_fir
 def test_without_a_node_no_job_is_started_and_it_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_examples, "_git_can_be_shown", lambda *_: True)
     monkeypatch.setattr(load_examples, "PATIENCE", 0.0)
-    assert "no node has listed billing, bookshop, repo" in load().output
+    assert "no node has listed billing, bookshop, clock, everything, repo" in load().output
     with db.read(first_tenant(ids.new())):
         assert not Job.objects.exists()
 
 
 def test_without_the_git_server_the_other_examples_are_there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_examples.importlib.util, "find_spec", lambda name: None)
-    assert "left out plugin repo: install mcp-server-git" in load("--no-jobs").output
+    said = load("--no-jobs").output
+    assert "left out plugin repo: install mcp-server-git" in said
+    assert "left out plugin clock: install mcp-server-time" in said
     with db.read(first_tenant(ids.new())):
-        assert list(Plugin.objects.order_by("name").values_list("name", flat=True)) == ["billing", "bookshop"]
+        there = list(Plugin.objects.order_by("name").values_list("name", flat=True))
+    assert there == ["billing", "bookshop", "everything"]
+
+
+def test_an_example_whose_program_cannot_be_had_is_left_out_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(example_programs, "_fetched", lambda *_: "install Node.js with npm to see it")
+    told = [line for line in load("--no-jobs").output.splitlines() if "left out" in line]
+    assert told == ["left out plugin everything: install Node.js with npm to see it"]
