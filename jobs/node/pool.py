@@ -75,6 +75,8 @@ class Pool:
         """Wait until the server is up or a start of it has failed. Waits out a short back-off, not a long one."""
         while not self._closing:
             place = await self._settled_place(spec)
+            if self._closing:
+                break
             wait = place.not_before - boot_time()
             if place.state is ServerState.DOWN and wait > WAITED_OUT:
                 return _not_up(place)

@@ -57,6 +57,7 @@ class Host:
         self._at: Final[dict[str, set[UUID]]] = {wake.RUN_CALL: set(), wake.RUN_TURN: set()}
         self._tools: Final[dict[UUID, int]] = {}  # tool → calls of it being made here
         self._taken: Final[set[tuple[UUID, UUID]]] = set()  # (tool, job) whose one server has its call here
+        self._measuring: Final[set[UUID]] = set()  # tools whose listing is being read here
         self._tenant_of: Final[dict[UUID, UUID]] = {}  # open attempt → tenant
         self._lock: Final = threading.Lock()
         self._connections: Final[list[BaseDatabaseWrapper]] = []  # of the threads that work
@@ -295,8 +296,20 @@ class Host:
         connection.close()
 
     def measure(self, tenant: UUID, tool_id: UUID) -> None:
-        """Read a tool's listing, on one of this host's threads."""
-        self.soon(lambda: measuring.measure(self.node, tenant=tenant, tool_id=tool_id))
+        """Read a tool's listing, on one of this host's threads; not while that is being done."""
+        with self._lock:
+            if tool_id in self._measuring:
+                return
+            self._measuring.add(tool_id)
+
+        def measure() -> None:
+            try:
+                measuring.measure(self.node, tenant=tenant, tool_id=tool_id)
+            finally:
+                with self._lock:
+                    self._measuring.discard(tool_id)
+
+        self.soon(measure)
 
     def refresh(self, tenant: UUID, sign_in: UUID) -> None:
         """Ask for new tokens of a connection, on one of this host's threads; what came is kept until it is saved."""
