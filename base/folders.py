@@ -8,6 +8,7 @@ from typing import Final
 
 MAX_FILES: Final = 2_000
 MAX_BYTES: Final = 32 * 1024 * 1024
+READABLE: Final = 0o644  # a sandboxed server may run as another account; folders above keep out whom they keep out
 PASSED_OVER: Final = frozenset({"__pycache__", "node_modules"})
 
 
@@ -64,6 +65,9 @@ def keep(files: Mapping[str, bytes], folder: Path) -> None:
                 raise BadFolder(f"{path}: leads out of the folder. fix: name files inside it")
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
+            place.chmod(READABLE)
+        for inside in (root, *(path for path in root.rglob("*") if path.is_dir())):
+            inside.chmod(READABLE | 0o111)
         try:
             root.rename(folder)
         except OSError:

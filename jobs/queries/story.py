@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from base import figures
+from catalog.models import Transport
 from jobs.models import Attempt, Call, Hold
 from jobs.queries.standstill import Standstill
 from jobs.rules.limits import MAX_ATTEMPTS
@@ -15,6 +16,7 @@ from jobs.rules.why import Why, sentence
 CANNOT_INTERRUPT: Final = (
     "A function that does not look out for it (a plain def) runs on, and what it does may still land."
 )
+ENDS_WITH_SERVER: Final = "The job's own server is ended with it."
 MAY_HAVE_ACTED: Final = "It may have acted before it stopped."
 MAY_STILL_LAND: Final = "It did not say that it stopped: what it does may still land."
 ANSWERS: Final = {
@@ -65,7 +67,7 @@ def says_of(call: Call, attempts: list[Attempt], holds: list[Hold], still: Stand
         case CallState.UNKNOWN:
             return Says(f"{sentence(call.reason)} Asked: did it happen?")
         case CallState.CANCELLING:
-            after = "" if call.read_only else f". {CANNOT_INTERRUPT}"
+            after = "" if call.read_only else f". {ENDS_WITH_SERVER if _has_own_server(call) else CANNOT_INTERRUPT}"
             asked_at = last.stop_requested_at if last else None
             return Says("Being stopped for" if asked_at else "Being stopped", since=asked_at, after=after)
         case CallState.CANCELED:
@@ -89,6 +91,10 @@ def answered(hold: Hold) -> str:
         return ""
     waited = figures.duration(hold.closed_at - hold.opened_at)
     return f"{ANSWERS.get(hold.answer, hold.answer)} by {hold.answered_by.get_username()} after {waited}"
+
+
+def _has_own_server(call: Call) -> bool:
+    return call.function is not None and call.function.tool.transport == Transport.SANDBOX
 
 
 def _with_effect(call: Call, last: Attempt | None, text: str, *, acted: bool) -> str:

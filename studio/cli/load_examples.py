@@ -11,7 +11,7 @@ from uuid import UUID
 
 import click
 
-from studio.cli import example_programs
+from studio import example_programs
 
 PLUGINS: Final = ("bookshop", "billing", "repo", "archive", "clock", "everything")
 AGENTS: Final = (

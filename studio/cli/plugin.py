@@ -125,6 +125,7 @@ def _measured(spec: "PluginSpec", tool: "ToolSpec", folder: Path) -> "MeasuredLi
             cwd=str(folder.resolve()),
             startup=tool.startup,
             slots=1,
+            sandbox=tool.sandbox,
         )
         try:
             return list_once(server)

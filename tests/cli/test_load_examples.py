@@ -12,11 +12,13 @@ from catalog.models import Connection, EntryApproval, Plugin, Tool
 from catalog.operations import listings
 from catalog.rules.servers import MeasuredListing
 from jobs.models import Job, Starter
-from studio.cli import example_programs, load_examples
+from studio import example_programs
+from studio.cli import load_examples
 from tenants.models import AuditEntry, Membership
 from tenants.operations.sign_in import first_tenant
 from tests.builders import FUNCTIONS
 
+EVERYWHERE = [name for name in load_examples.PLUGINS if name != "archive"]  # which runs only with the demo
 pytestmark = pytest.mark.usefixtures("database")
 
 
@@ -49,12 +51,12 @@ def test_the_examples_are_registered_once_with_the_demos_repository(home: Path) 
     first = load("--no-jobs")
     again = load("--no-jobs")
     assert [line.split()[:3] for line in first.output.splitlines()] == [
-        ["registered", "plugin", name] for name in load_examples.PLUGINS
+        ["registered", "plugin", name] for name in EVERYWHERE
     ]
     assert all(line.startswith("kept") for line in again.output.splitlines())
     assert (home / "demo" / "repo" / ".git").is_dir()
     with db.read(first_tenant(ids.new())):
-        assert Plugin.objects.count() == len(load_examples.PLUGINS)
+        assert Plugin.objects.count() == len(EVERYWHERE)
         assert not Job.objects.exists()
 
 

@@ -9,7 +9,7 @@ import pytest
 from mcp import Client
 
 from catalog.rules.kinds import traits_of
-from studio.cli import example_programs
+from studio import example_programs
 from tests.examples.serving import EXAMPLES, plugin, run, serving
 
 PINS = json.loads((EXAMPLES / "everything" / "package-lock.json").read_text())

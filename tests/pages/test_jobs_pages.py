@@ -7,7 +7,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from base import ids
+from base import db, ids
+from catalog.models import Tool, Transport
 from catalog.rules.agents import Limits
 from jobs.models import Call, Node, Starter
 from jobs.queries.lists import PAGE
@@ -224,6 +225,21 @@ def test_a_call_being_stopped_says_that_a_plain_function_runs_on(database: Postg
     html = text_of(client.get(job_url(job)))
     assert "runs on, and what it does may still land" in html
     assert "when every call of it has really stopped, and not before" in html
+
+
+@pytest.mark.rule("L6")
+def test_a_sandboxed_call_being_stopped_says_that_its_server_ends_with_it(database: Postgres) -> None:
+    world = a_world()
+    with db.write(world.tenant):
+        Tool.objects.update(transport=Transport.SANDBOX, sandbox={})
+    call = a_call(world, "note")
+    an_order(world, call)
+    job = see(world, Call, call).job_id
+    client = visitor(world)
+    client.post(job_url(job, "stop/"))
+    html = text_of(client.get(job_url(job)))
+    assert "own server is ended with it" in html
+    assert "runs on" not in html
 
 
 @pytest.mark.rule("L6")
