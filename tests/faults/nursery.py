@@ -3,9 +3,11 @@
     python -m tests.faults.nursery
 
 Each line on stdin names a guard the node is to do without, or none, and its log; the answer is the new node's process
-id. The nodes are as separate from each other as any: each has its own session, threads, connections and servers.
+id. The nodes are as separate from each other as any: each has its own session, threads, connections and servers. They
+end with the nursery, and that with its stdin, so that none outlives a test run that is cut off.
 """
 
+import ctypes
 import os
 import signal
 import sys
@@ -13,6 +15,8 @@ import sys
 import django
 
 from tests.faults.without import GUARDS
+
+PARENT_DEATH_SIGNAL = 1  # of prctl
 
 
 def main() -> None:
@@ -36,6 +40,8 @@ def main() -> None:
 
 def be_a_node(guard: str, log: str) -> None:
     """Go on as `oz0 node` would."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -56,6 +56,7 @@ def cut(stand: Services, job: UUID, *nodes: RunningNode) -> Cut:
     """Kill these nodes; what was being made."""
     for node in nodes:
         node.kill()
+    stand.until_no_server_lives()  # else one may still write after the ledger was looked at
     open_ = [attempt.call for attempt in stand.open_attempts(job)]
     acted = {call.function_name for call in open_ if stand.ledger()[call.key]}
     return Cut(job, frozenset(call.function_name for call in open_), frozenset(acted))
