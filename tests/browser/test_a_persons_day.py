@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import ROOT
-from tests.faults.test_up import Studio, state_folder, studio_in
+from tests.faults.studios import Studio, state_folder, studio_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.faults, pytest.mark.timeout(400)]
 PATIENT = 60_000  # milliseconds for what several processes bring about

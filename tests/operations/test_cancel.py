@@ -86,8 +86,7 @@ def test_a_running_call_is_asked_to_stop_and_the_job_is_cancelling_until_it_has(
         attempt = see(world, Attempt, order.attempt_id)
         assert attempt.stop_requested_at is not None
         assert attempt.stop_reason == Reason.STOPPED_CANCEL
-    with db.sweep():
-        asked = nodes.stop_requests(tenant_attempts=[(world.tenant, first.attempt_id)])
+    asked = nodes.stop_requests([first.attempt_id])
     assert [(request.attempt_id, request.reason) for request in asked] == [(first.attempt_id, Reason.STOPPED_CANCEL)]
     settle(world, first, an_outcome(End.STOPPED))
     assert see(world, Job, job).state == JobState.CANCELLING
