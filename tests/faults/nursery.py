@@ -8,6 +8,7 @@ end with the nursery, and that with its stdin, so that none outlives a test run 
 """
 
 import ctypes
+import importlib
 import os
 import signal
 import sys
@@ -17,16 +18,26 @@ import django
 from tests.faults.without import GUARDS
 
 PARENT_DEATH_SIGNAL = 1  # of prctl
+READ_BEFORE = (
+    "celery.apps.worker",
+    "celery.bin.worker",
+    "celery.concurrency.thread",
+    "celery.worker.components",
+    "celery.worker.consumer",
+    "channels_redis.pubsub",
+    "jobs.tasks.host",
+    "kombu.transport.redis",
+    "studio.cli.node",
+    "studio.urls",
+)
 
 
 def main() -> None:
     """Fork a node for each line."""
-    import studio.celery  # noqa: F401 - names the settings
-
+    importlib.import_module("studio.celery")  # names the settings
     django.setup()
-    import jobs.tasks.host  # noqa: F401 - the part that takes long
-    from studio.cli import node  # noqa: F401 - read before it is needed
-
+    for module in READ_BEFORE:
+        importlib.import_module(module)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them
     sys.stdout.write("ready\n")
     sys.stdout.flush()

@@ -29,7 +29,7 @@ from catalog.operations import plugins
 from jobs.models import Attempt, Call, Hold, Job, Node, Starter
 from jobs.operations import intake
 from jobs.rules.states import JOB_FINAL, NodeState
-from studio import embedded
+from studio import celery, embedded
 from tenants.rules.who import SYSTEM, Actor
 from tests.builders import a_person, a_tenant
 from tests.faults.processes import lives
@@ -350,12 +350,25 @@ def connected(url: str) -> Iterator[None]:
 
 
 @contextmanager
+def waking(url: str) -> Iterator[None]:
+    """This process's own messages go to this broker, as those of the web's process do."""
+    app = celery.WakingCelery("drill", broker=url, set_as_current=False)
+    app.conf.update(celery.CONFIGURATION)
+    app.set_current()
+    try:
+        yield
+    finally:
+        app.close()
+        celery.app.set_current()
+
+
+@contextmanager
 def a_stand(folder: Path) -> Iterator[Services]:
     """A stand with its services."""
     with embedded.valkey(folder, keep=False) as broker, embedded.postgres(folder, keep=False) as postgres:
         with connected(postgres.url_owner):
             call_command("migrate", verbosity=0)
-        with connected(postgres.url_app):
+        with connected(postgres.url_app), waking(broker.url_broker):
             stand = Services(folder, postgres, broker)
             try:
                 yield stand

@@ -1,7 +1,7 @@
 """The broker dies with calls waiting: all move, only not as soon; once it is back, empty, they move soon again."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from statistics import median
 from uuid import UUID
@@ -13,24 +13,12 @@ from base import db
 from jobs import wake
 from jobs.models import Turn
 from jobs.rules.states import CallState, JobState
-from studio import celery
-from studio.celery import CONFIGURATION, QUEUES, WakingCelery
+from studio.celery import QUEUES
 from tests.faults.stand import PATIENCE, Services
 from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 TRIED = 10  # jobs whose wait for their first turn is measured
-
-
-@pytest.fixture
-def _waking(stand: Services) -> Iterator[None]:
-    """This process sends its messages to the stand's broker, as the web's process does."""
-    app = WakingCelery("drill", broker=stand.broker.url_broker, set_as_current=False)
-    app.conf.update(CONFIGURATION)
-    app.set_current()
-    yield
-    app.close()
-    celery.app.set_current()
 
 
 def waits(stand: Services, begin: Callable[[], UUID]) -> list[float]:
@@ -51,7 +39,6 @@ def left(broker: redis.Redis) -> int:
     return sum(broker.llen(queue) for queue in QUEUES)
 
 
-@pytest.mark.usefixtures("_waking")
 def test_fifty_waiting_calls_move_without_the_broker_and_soon_again_when_it_is_back_empty(stand: Services) -> None:
     stand.drill()
     node = stand.node()
