@@ -10,8 +10,10 @@ READY := $(if $(filter .venv,$(VENV)),.venv/.ready)
 PIP_ENV := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_REQUIRE_VIRTUALENV=0 PIP_USER=0 PIP_CONSTRAINT=/dev/null PIP_NO_INPUT=1
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 PYTEST := $(BIN)/python -m pytest
-# On two cores, each with a database of its own; what is timed or killed runs alone.
+# On two cores, each with a database of its own. What kills waits more than it works, so two files of it run side by
+# side, each with services of its own; what is timed in a browser runs alone.
 FAST := -n 2 --dist worksteal -m "not browser and not faults"
+KILLING := -n 2 --dist loadfile -m "faults and not browser"
 # These read the settings and need no database.
 SETTINGS := OZ0_SECRET_KEY=unused DATABASE_URL=postgres://unused@127.0.0.1/unused
 
@@ -26,7 +28,8 @@ run: $(READY) ## Start the studio with its demo; the first line with http:// sig
 
 test: $(READY) browser static ## Prove everything, with a real browser and killed processes
 	$(PYTEST) $(FAST)
-	$(PYTEST) -m "browser or faults"
+	$(PYTEST) $(KILLING)
+	$(PYTEST) -m browser
 
 check: $(READY) static ## The developer's loop, under a minute: all but the browser and the killing
 	$(PYTEST) -q $(FAST)

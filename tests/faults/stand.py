@@ -236,15 +236,6 @@ class Stand:
         """The server's state folder."""
         return self.home / "demo" / "billing"
 
-    def until_no_server_lives(self) -> None:
-        """Wait until the guardians of dead nodes have ended every server that writes into this stand's state."""
-        state = str(self.home / "demo" / "billing")
-
-        def gone() -> bool:
-            return not any(state in " ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"]))
-
-        until(gone, "a server outlived its node", PATIENCE)
-
     def ledger(self) -> Counter[str]:
         """How many lines the ledger has under each key."""
         return Counter(line["key"] for line in _lines(self.state / "ledger.jsonl"))

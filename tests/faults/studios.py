@@ -66,11 +66,8 @@ class Studio:
         found = []
 
         def look() -> bool:
-            found[:] = [
-                process
-                for process in family(self.process.pid)
-                if words in " ".join(process.cmdline()) and "guardian.py" not in " ".join(process.cmdline())
-            ]
+            lines = [(process, said_by(process)) for process in family(self.process.pid)]
+            found[:] = [process for process, line in lines if words in line and "guardian.py" not in line]
             return bool(found)
 
         assert until(look, READY_IN), f"nothing runs {words}"
@@ -78,7 +75,7 @@ class Studio:
 
     def answers(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/nothing-here", timeout=2):
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/nothing-here", timeout=10):
                 return True
         except urllib.error.HTTPError:
             return True
@@ -99,6 +96,14 @@ class Studio:
         self.process.wait(10)
         self.reader.join(10)
         return took, left
+
+
+def said_by(process: psutil.Process) -> str:
+    """Its command line, empty when it has just ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def free_port() -> int:

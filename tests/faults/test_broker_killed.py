@@ -18,7 +18,7 @@ from tests.faults.stand import PATIENCE, Services
 from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
-TRIED = 10  # jobs whose wait for their first turn is measured
+TRIED = 6  # jobs whose wait for their first turn is measured
 
 
 def waits(stand: Services, begin: Callable[[], UUID]) -> list[float]:

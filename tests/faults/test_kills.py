@@ -16,6 +16,7 @@ from jobs.models import Attempt, Call
 from jobs.rules.limits import LEASE
 from jobs.rules.reasons import Reason
 from jobs.rules.states import AttemptState, CallState, Effect, HoldKind, JobState, NodeState
+from tests.faults.processes import lives
 from tests.faults.stand import PATIENCE, RunningNode, Services
 from tests.waiting import until
 
@@ -54,9 +55,11 @@ def in_flight(stand: Services) -> UUID:
 
 def cut(stand: Services, job: UUID, *nodes: RunningNode) -> Cut:
     """Kill these nodes; what was being made."""
+    servers = [process for node in nodes for process in node.family()]
     for node in nodes:
         node.kill()
-    stand.until_no_server_lives()  # else one may still write after the ledger was looked at
+    # else one may still write after the ledger was looked at
+    until(lambda: not any(map(lives, servers)), "a server outlived its node")
     open_ = [attempt.call for attempt in stand.open_attempts(job)]
     acted = {call.function_name for call in open_ if stand.ledger()[call.key]}
     return Cut(job, frozenset(call.function_name for call in open_), frozenset(acted))
@@ -156,16 +159,18 @@ def test_twenty_kills_at_random_in_mid_call_of_each_kind(stand: Services, dice: 
         threading.Event().wait(dice.uniform(0, 2 * WAIT))  # the moment of the kill
         done = cut(stand, job, node)
         pass_the_limit(stand)
+        beside = stand.start("one-charge")  # work of its own, for which the new node starts the server at once
         node = stand.node()
         until_settled(stand, job)
         check(stand, done)
         answer(stand, done, said)
-        jobs.append(job)
+        stand.until_over(beside)
+        jobs += [job, beside]
         kinds.update(done.functions)
         acted.update(done.acted)
         if min(kinds[kind] for kind in (READ, KEYED, PLAIN)) >= KILLS:
             break
-    print(f"{len(jobs)} kills cut {dict(kinds)}; had acted: {dict(acted)}")
+    print(f"{len(jobs) // 2} kills cut {dict(kinds)}; had acted: {dict(acted)}")
     assert min(kinds[kind] for kind in (READ, KEYED, PLAIN)) >= KILLS
     assert all(0 < acted[kind] < kinds[kind] for kind in (KEYED, PLAIN)), "the kills missed one side of the effect"
     check_no_overlap(stand, jobs)

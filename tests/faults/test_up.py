@@ -7,7 +7,7 @@ import pytest
 
 from studio.embedded import kept
 from tests.faults.processes import alive, family, lives, until
-from tests.faults.studios import GONE_IN, READY_IN, free_port, state_folder, studio_in
+from tests.faults.studios import READY_IN, free_port, state_folder, studio_in
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
@@ -79,18 +79,6 @@ def test_a_killed_broker_is_started_again(studio):
     before.kill()
     assert until(lambda: studio.said("valkey ended (SIGKILL)"), 10)
     assert studio.part("valkey-server").pid != before.pid
-
-
-@pytest.mark.rule("L10")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_whatever_ends_it_nothing_is_left_after_five_seconds_and_the_next_start_goes_on(home, number):
-    with studio_in(home) as running:
-        running.ready()
-        assert len(family(running.process.pid)) > 12
-        took, left = running.end(number)
-        assert left == [], running.lines
-        assert took < GONE_IN
-        assert running.process.returncode == (-signal.SIGKILL if number is signal.SIGKILL else 0)
 
 
 @pytest.mark.rule("L10")

@@ -13,7 +13,7 @@ from pytest_django import DjangoDbBlocker
 from jobs.rules.reasons import Reason
 from jobs.rules.states import AttemptState, CallState, JobState
 from studio.embedded import kept
-from tests.faults.processes import lives
+from tests.faults.processes import family, lives
 from tests.faults.processes import until as happens
 from tests.faults.stand import PATIENCE, Services, Stand, connected
 from tests.faults.studios import GONE_IN, Studio, state_folder, studio_in
@@ -59,10 +59,12 @@ def begin(stand: Stand, **drill: float) -> UUID:
 
 def check_gone(studio: Studio, number: signal.Signals, limit: float) -> None:
     """End the studio: everything is gone in time."""
+    assert len(family(studio.process.pid)) > 12  # the control: web, node, both services, the tool's server, guardians
     took, left = studio.end(number, limit)
     assert left == [], studio.lines
     assert mentioning(studio.home) == []
     assert took < limit
+    assert studio.process.returncode == (-signal.SIGKILL if number is signal.SIGKILL else 0)
 
 
 def check_cut(stand: Stand, job: UUID, reasons: set[str]) -> None:
