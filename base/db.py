@@ -14,8 +14,9 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 
+GONE: Final = (OperationalError, InterfaceError)  # what is raised while the database does not answer
 SWEEP_ROLE: Final = "oz0_sweep"
 
 

@@ -317,4 +317,8 @@ class KillSwitch(TenantRow):
                 fields=["tenant", "scope", "target"], condition=Q(off_at__isnull=True), name="switch_once"
             ),
             one_of("scope", Scope, "switch_scope"),
+            models.CheckConstraint(
+                condition=(Q(scope=Scope.TENANT.value) & Q(target="")) | (~Q(scope=Scope.TENANT.value) & ~Q(target="")),
+                name="switch_target_of_scope",
+            ),
         ]

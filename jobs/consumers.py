@@ -14,11 +14,10 @@ from uuid import UUID
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
-from django.db import InterfaceError, OperationalError
 from django.urls import path
 from redis.exceptions import RedisError
 
-from base import ids, nudge
+from base import db, ids, nudge
 from jobs.queries.cursor import newest_event
 from tenants.queries.seats import Seat, seat
 from tenants.queries.sessions import session_person
@@ -28,7 +27,6 @@ CHECK_EVERY: Final = 4.0  # seconds
 MOST_TOPICS: Final = 16
 SIGNED_OUT: Final = 4401
 NO_LAYER: Final = 4503
-DATABASE_GONE: Final = (OperationalError, InterfaceError)
 
 
 class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels has no types
@@ -119,7 +117,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channel
                 pass
         except (RedisError, OSError, TimeoutError):
             failed = NO_LAYER
-        except DATABASE_GONE as error:
+        except db.GONE as error:
             log.info("a page's socket could not be checked (%s); the page connects again", type(error).__name__)
             failed = NO_LAYER
         await self.close(failed)

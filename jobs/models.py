@@ -72,6 +72,7 @@ class Job(TenantRow):
     title = models.CharField(max_length=200)
     starter = word()
     started_by = models.ForeignKey("tenants.User", null=True, on_delete=models.PROTECT, related_name="+")
+    start_key = models.CharField(max_length=64, blank=True, help_text="what makes a repeated start this one")
     input = models.JSONField(default=dict)
     run_number = models.PositiveIntegerField(default=0, help_text="how often it continued as new (RULES G3)")
     state = word(default=JobState.QUEUED)
@@ -110,6 +111,12 @@ class Job(TenantRow):
                 name="job_turn_due_while_live",
             ),
             models.CheckConstraint(condition=Q(on_unknown__in=["ask", "fail"]), name="job_on_unknown"),
+            models.UniqueConstraint(
+                fields=["tenant", "starter", "started_by", "start_key"],
+                condition=~Q(start_key=""),
+                nulls_distinct=False,
+                name="job_started_once",
+            ),
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["turn_due_at"], condition=Q(turn_due_at__isnull=False), name="job_turn_due"),

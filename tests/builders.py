@@ -256,7 +256,7 @@ def told(world: World, call: UUID) -> str:
 
 def swept(*, lose_nodes: bool = True) -> int:
     """One sweep; returns how much it did."""
-    return sweep.sweep(dice=lambda: 0.5, lose_nodes=lose_nodes)
+    return sweep.Sweeper().sweep(dice=lambda: 0.5, lose_nodes=lose_nodes)
 
 
 def see[Row: (Job, Call, Attempt, Hold, Turn)](world: World, model: type[Row], pk: UUID) -> Row:

@@ -11,11 +11,11 @@ from jobs.models import Hold
 from jobs.operations import holds, listings_changed
 from jobs.operations.holds import Answer, BadAnswer, Closed, EntryChanged, Taken
 from jobs.rules.states import HoldKind
-from tenants.models import Tenant
 from tenants.operations import audit
+from tenants.queries import settings
 from tenants.rules.who import Actor
 
-NOTE: Final = 10_000  # characters
+MOST_NOTE: Final = 4_000  # characters
 
 
 class MayNot(PermissionError):
@@ -42,8 +42,8 @@ def decide(
         chosen = Answer(answer)
     except ValueError:
         raise BadAnswer(f"{answer[:40]!r} is no answer; it is one of {', '.join(Answer)}") from None
-    if len(note) > NOTE:
-        raise BadAnswer(f"the text is {len(note):,} characters long; up to {NOTE:,} are kept")
+    if len(note) > MOST_NOTE:
+        raise BadAnswer(f"the text is {len(note):,} characters long; up to {MOST_NOTE:,} are kept")
     try:
         return _take(tenant, hold_id, person, chosen, note, shown, channel)
     except EntryChanged as void:  # asked anew at once, also when the process that saw the change did not get to it
@@ -56,7 +56,7 @@ def _take(
 ) -> Taken | Closed:
     with db.write(tenant) as now:
         hold = Hold.objects.select_related("call", "job").get(pk=hold_id)
-        question = Question(HoldKind(hold.kind), hold.job.started_by_id, _no_self_approval(tenant))
+        question = Question(HoldKind(hold.kind), hold.job.started_by_id, settings.no_self_approval(tenant))
         forbidden = why_not_decide(person.decider, question, chosen)
         if forbidden:
             raise MayNot(forbidden)
@@ -85,7 +85,3 @@ def _take(
             note=note.strip(),
         )
     return taken
-
-
-def _no_self_approval(tenant: UUID) -> bool:
-    return bool(Tenant.objects.get(pk=tenant).settings.get("no_self_approval", False))

@@ -13,7 +13,7 @@ from jobs.queries.call_page import AttemptRow, Value, attempt_row, value_of
 from jobs.queries.story import answered
 from jobs.queries.trace import name_of
 from jobs.rules.states import CallState, Effect, HoldKind, HoldState
-from tenants.models import Tenant
+from tenants.queries import settings
 
 OLD_KEY: Final = timedelta(hours=24)
 STOP_RUNNING: Final = (CallState.RUNNING, CallState.CANCELLING)
@@ -128,7 +128,7 @@ def card(tenant: UUID, hold_id: UUID, *, whole: bool = False) -> Card | None:
             alike=_alike(call),
             options=_options(hold, running),
             shown=shown_digest(hold=hold.pk, kind=hold.kind, binding=hold.binding, arguments=call.args_digest),
-            no_self_approval=bool(Tenant.objects.get(pk=tenant).settings.get("no_self_approval", False)),
+            no_self_approval=settings.no_self_approval(tenant),
             now=now,
         )
 

@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from approvals.operations.decide import MayNot, Person, decide
+from approvals.operations.decide import MOST_NOTE, MayNot, Person, decide
 from approvals.queries.card import Card, card
 from approvals.queries.queue import QueueFilter, queue
 from approvals.rules.deciding import Decider, Question, why_not_decide
@@ -23,7 +23,6 @@ from tenants.queries.seats import Seat
 from tenants.views.place import actor_of, seat_of
 
 KINDS: Final = (("approve", "May it run?"), ("retry", "Try again?"), ("unknown", "Did it happen?"))
-MOST_NOTE: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +64,6 @@ def _answer(request: HttpRequest, shown: str, hold_id: UUID) -> HttpResponse:
             status=400,
         )
     note = request.POST.get("note", "").strip()
-    if len(note) > MOST_NOTE:
-        return _page(
-            request,
-            hold_id,
-            error=f"The text is longer than {MOST_NOTE:,} characters. Nothing was changed.",
-            status=400,
-        )
     back = f"{reverse('hold', args=[shown])}?{_wanted(request).query}"
     if not seen.open:
         return HttpResponseRedirect(back)
@@ -139,6 +131,8 @@ def _page(request: HttpRequest, hold_id: UUID | None, *, error: str = "", status
         if shown_card
         else [],
         "error": error,
+        "most_note": MOST_NOTE,
+        "typed": {"answer": request.POST.get("answer", ""), "note": request.POST.get("note", "")},
     }
     return answer_page(request, "approvals/queue.html", context, parts=["approvals-page"], status=status)
 

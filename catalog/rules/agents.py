@@ -92,8 +92,19 @@ def as_json(agent: AgentSpec) -> dict[str, Any]:
     return asdict(agent)
 
 
+class Unreadable(ValueError):
+    """What is kept of an agent is not what this version writes."""
+
+
 def from_json(definition: Mapping[str, Any]) -> AgentSpec:
-    """The agent that `as_json` wrote, also after its lists went through JSON."""
+    """The agent that `as_json` wrote, also after its lists went through JSON. Raises `Unreadable`."""
+    try:
+        return _read_back(definition)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise Unreadable(f"the kept agent file cannot be read any more ({error}); load its plugin again") from error
+
+
+def _read_back(definition: Mapping[str, Any]) -> AgentSpec:
     kept = dict(definition)
     kept["limits"] = Limits(**kept["limits"])
     kept["rehearsal"] = tuple(

@@ -6,10 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final, assert_never
 from uuid import UUID
 
+from django.db import IntegrityError
+
 from base import canonical, db, ids
 from catalog.models import Function
 from catalog.queries import functions, switches
-from catalog.rules.agents import AgentSpec, from_json
+from catalog.rules.agents import AgentSpec, Unreadable, from_json
 from catalog.rules.answers import storable
 from catalog.rules.policy import Allow, Ask, Refuse
 from jobs import wake
@@ -41,39 +43,70 @@ class _Readied:
 
 
 def start_job(
-    *, tenant: UUID, agent: str, given: Mapping[str, Any], starter: Starter, person: int | None, title: str = ""
+    *,
+    tenant: UUID,
+    agent: str,
+    given: Mapping[str, Any],
+    starter: Starter,
+    person: int | None,
+    title: str = "",
+    start_key: str = "",
 ) -> UUID:
     """Start a job of the current version of `agent`; returns its id.
 
-    `given` must be among the names of the agent's own `input`. Raises `CannotStart`.
+    `given` must be among the names of the agent's own `input`. A starter's same `start_key` (up to 64 characters)
+    starts one job, however often and on whatever process it comes: the first one's id is returned. Raises
+    `CannotStart`.
     """
-    with db.write(tenant) as now:
-        locks.gate_shared()
-        row = functions.current_agent(agent)
-        if row is None:
-            raise CannotStart(f"there is no agent named {agent!r}; the catalog lists those there are")
-        switch = switches.over_agent(agent)
-        if switch is not None:
-            raise CannotStart(f"a kill switch is on for this {switch.scope}: {switch.reason or 'no reason was given'}")
+    whose = {"starter": starter, "started_by_id": person, "start_key": start_key}
+    try:
+        with db.write(tenant):
+            before = _started_with(whose)
+            return before or _start(tenant, agent, given, title, whose)
+    except IntegrityError:
+        with db.read(tenant):
+            before = _started_with(whose)
+        if before is None:
+            raise
+        return before
+
+
+def _started_with(whose: Mapping[str, Any]) -> UUID | None:
+    found = Job.objects.filter(**whose) if whose["start_key"] else Job.objects.none()
+    return found.values_list("pk", flat=True).first()
+
+
+def _start(tenant: UUID, agent: str, given: Mapping[str, Any], title: str, whose: Mapping[str, Any]) -> UUID:
+    now = db.must_write()
+    starter, person = whose["starter"], whose["started_by_id"]
+    locks.gate_shared()
+    row = functions.current_agent(agent)
+    if row is None:
+        raise CannotStart(f"there is no agent named {agent!r}; the catalog lists those there are")
+    switch = switches.over_agent(agent)
+    if switch is not None:
+        raise CannotStart(f"a kill switch is on for this {switch.scope}: {switch.reason or 'no reason was given'}")
+    try:
         spec = from_json(row.definition)
-        job = Job(
-            tenant_id=tenant,
-            agent=row,
-            agent_name=row.name,
-            title=(title or row.name)[:TITLE],
-            starter=starter,
-            started_by_id=person,
-            input=_input(spec, given),
-            state=JobState.QUEUED,
-            on_unknown=spec.on_unknown or ("ask" if starter == Starter.PERSON else "fail"),
-            turn_due_at=now,
-            created_at=now,
-            deadline_at=now + timedelta(minutes=spec.limits.minutes),
-        )
-        job.save(force_insert=True)
-        JobCounter.objects.create(job=job, tenant_id=tenant)
-        events.record(job.pk, "job.started", to=JobState.QUEUED, agent=row.name, starter=starter, person=person)
-        db.after_commit(lambda: wake.turn(tenant=tenant, job_id=job.pk))
+    except Unreadable as error:
+        raise CannotStart(str(error)) from error
+    job = Job(
+        tenant_id=tenant,
+        agent=row,
+        agent_name=row.name,
+        title=(title or row.name)[:TITLE],
+        **whose,
+        input=_input(spec, given),
+        state=JobState.QUEUED,
+        on_unknown=spec.on_unknown or ("ask" if starter == Starter.PERSON else "fail"),
+        turn_due_at=now,
+        created_at=now,
+        deadline_at=now + timedelta(minutes=spec.limits.minutes),
+    )
+    job.save(force_insert=True)
+    JobCounter.objects.create(job=job, tenant_id=tenant)
+    events.record(job.pk, "job.started", to=JobState.QUEUED, agent=row.name, starter=starter, person=person)
+    db.after_commit(lambda: wake.turn(tenant=tenant, job_id=job.pk))
     return job.pk
 
 

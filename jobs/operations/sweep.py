@@ -6,15 +6,16 @@ Every node's pulse sweeps; an advisory lock keeps it to one at a time, and each 
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, connection
-from django.db.models import Exists, OuterRef, Q
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from base import db
+from base.clock import boot_time
 from catalog.models import KillSwitch
 from catalog.rules.wire import Wire
 from jobs.models import Attempt, Call, Hold, Job, Node, Turn
@@ -31,49 +32,68 @@ log = logging.getLogger(__name__)
 LOCK: Final = 0x6F7A30  # "oz0"
 BATCH: Final = 200  # of each kind in one sweep: a second later comes the next
 
+PUT_OFF: Final = 60.0  # seconds in which a row that could not be ended keeps no other waiting
+
 type Work = tuple[UUID, UUID]  # (tenant, row)
+type Find = Callable[[datetime], QuerySet[Any]]  # what is overdue at this time, the oldest first
 GONE: Final = [NodeState.LOST, NodeState.GONE]
 
 
-def sweep(*, dice: Callable[[], float], enough: Callable[[], bool] = lambda: False, lose_nodes: bool = True) -> int:
-    """Do what is overdue; returns how much was done. Nothing, when another process is sweeping.
+class Sweeper:
+    """One process's sweeps. It remembers what it could not end, and leaves that alone for a minute."""
 
-    Once `enough` says so the rest is left to the next sweep, so that a node's pulse also beats, and stops what must
-    stop, while there is much to end. Without `lose_nodes` no silent node is declared lost: the sweeper has been away
-    itself and cannot tell.
-    """
-    with _alone() as mine:
-        if not mine:
-            return 0
-        done = sum(nodes.lose(node_id=node_id) for node_id in _silent_nodes()) if lose_nodes else 0
-        steps: list[tuple[Callable[[], list[Work]], Callable[[UUID, UUID], int]]] = [
-            (_switches_on, lambda tenant, switch: switches.apply(tenant=tenant, switch_id=switch, enough=enough)),
-            (_overdue_attempts, lambda tenant, attempt: _close(tenant, attempt, dice())),
-            (_overdue_turns, _lose_turn),
-            (_expired_holds, lambda tenant, hold: holds.expire(tenant=tenant, hold_id=hold)),
-            (_jobs_past_deadline, _end_at_limit),
-            (_stalled_jobs, _judge),
-        ]
-        for find, act in steps:
-            if not enough():
-                done += _each(find(), act, enough)
-    return done
+    def __init__(self, *, clock: Callable[[], float] = boot_time) -> None:
+        self._clock: Final = clock
+        self._put_off: Final[dict[UUID, float]] = {}  # row → when it is tried again
 
+    def sweep(
+        self, *, dice: Callable[[], float], enough: Callable[[], bool] = lambda: False, lose_nodes: bool = True
+    ) -> int:
+        """Do what is overdue; returns how much was done. Nothing, when another process is sweeping.
 
-def _each(found: list[Work], act: Callable[[UUID, UUID], int], enough: Callable[[], bool]) -> int:
-    """Do each until that is enough; one that cannot be done is logged and keeps none of the others waiting.
+        Once `enough` says so the rest is left to the next sweep, so that a node's pulse also beats, and stops what
+        must stop, while there is much to end. Without `lose_nodes` no silent node is declared lost: the sweeper has
+        been away itself and cannot tell.
+        """
+        with _alone() as mine:
+            if not mine:
+                return 0
+            done = sum(nodes.lose(node_id=node_id) for node_id in _silent_nodes()) if lose_nodes else 0
+            steps: list[tuple[Find, Callable[[UUID, UUID], int]]] = [
+                (_switches_on, lambda tenant, switch: switches.apply(tenant=tenant, switch_id=switch, enough=enough)),
+                (_overdue_attempts, lambda tenant, attempt: _close(tenant, attempt, dice())),
+                (_overdue_turns, _lose_turn),
+                (_expired_holds, lambda tenant, hold: holds.expire(tenant=tenant, hold_id=hold)),
+                (_jobs_past_deadline, _end_at_limit),
+                (_stalled_jobs, _judge),
+            ]
+            for find, act in steps:
+                if not enough():
+                    done += self._each(find, act, enough)
+        return done
 
-    A lost database and a missing lock are no matter of one row, and are raised.
-    """
-    done = 0
-    for tenant, row in takewhile(lambda _: not enough(), found):
-        try:
-            done += act(tenant, row)
-        except (OperationalError, InterfaceError, moves.Conflict):
-            raise
-        except Exception:
-            log.exception("the sweep could not end %s of tenant %s; it tries again with the next pulse", row, tenant)
-    return done
+    def _each(self, find: Find, act: Callable[[UUID, UUID], int], enough: Callable[[], bool]) -> int:
+        """Do each until that is enough; one that cannot be done is logged and keeps none of the others waiting.
+
+        A lost database and a missing lock are no matter of one row, and are raised.
+        """
+        done = 0
+        for tenant, row in takewhile(lambda _: not enough(), self._found(find)):
+            try:
+                done += act(tenant, row)
+            except (*db.GONE, moves.Conflict):
+                raise
+            except Exception:
+                self._put_off[row] = self._clock() + PUT_OFF
+                log.exception("the sweep could not end %s of tenant %s; it tries again in a minute", row, tenant)
+        return done
+
+    def _found(self, find: Find) -> list[Work]:
+        put_off = [row for row, until in self._put_off.items() if until > self._clock()]
+        for row in set(self._put_off) - set(put_off):
+            del self._put_off[row]
+        with db.sweep() as now:
+            return list(find(now).exclude(pk__in=put_off).values_list("tenant_id", "pk")[:BATCH])
 
 
 @contextmanager
@@ -96,24 +116,20 @@ def _silent_nodes() -> list[UUID]:
         return list(silent.filter(heartbeat_at__lt=now - timedelta(seconds=LEASE)).values_list("pk", flat=True)[:BATCH])
 
 
-def _switches_on() -> list[Work]:
+def _switches_on(_now: datetime) -> QuerySet[KillSwitch]:
     """Every switch that is on: one turned on by plain SQL has so far only kept work from starting."""
-    with db.sweep():
-        on = KillSwitch.objects.filter(off_at__isnull=True).order_by("-on_at")
-        return list(on.values_list("tenant_id", "pk")[:BATCH])
+    return KillSwitch.objects.filter(off_at__isnull=True).order_by("-on_at")
 
 
-def _overdue_attempts() -> list[Work]:
+def _overdue_attempts(now: datetime) -> QuerySet[Attempt]:
     """Attempts of gone nodes past their full limit, and of living ones past it plus a grace (RULES L5, MACHINES 2).
 
     A stopped attempt of a living node is waited for longer: its end may still be seen (RULES L2).
     """
-    with db.sweep() as now:
-        gone = Q(node__state__in=GONE, limit_at__lt=now)
-        late = Q(limit_at__lt=now - timedelta(seconds=SWEEP_GRACE), stop_requested_at__isnull=True)
-        unstoppable = Q(limit_at__lt=now - timedelta(seconds=CANCEL_PATIENCE))
-        found = Attempt.objects.filter(gone | late | unstoppable, ended_at__isnull=True)
-        return list(found.order_by("limit_at").values_list("tenant_id", "pk")[:BATCH])
+    gone = Q(node__state__in=GONE, limit_at__lt=now)
+    late = Q(limit_at__lt=now - timedelta(seconds=SWEEP_GRACE), stop_requested_at__isnull=True)
+    unstoppable = Q(limit_at__lt=now - timedelta(seconds=CANCEL_PATIENCE))
+    return Attempt.objects.filter(gone | late | unstoppable, ended_at__isnull=True).order_by("limit_at")
 
 
 def _close(tenant: UUID, attempt_id: UUID, jitter: float) -> bool:
@@ -125,10 +141,9 @@ def _close(tenant: UUID, attempt_id: UUID, jitter: float) -> bool:
     return work.settle(tenant=tenant, attempt_id=attempt_id, outcome=lost, jitter=jitter)
 
 
-def _overdue_turns() -> list[Work]:
-    with db.sweep() as now:
-        found = Turn.objects.filter(Q(node__state__in=GONE) | Q(limit_at__lt=now), state=TurnState.ASKED)
-        return list(found.values_list("tenant_id", "pk")[:BATCH])
+def _overdue_turns(now: datetime) -> QuerySet[Turn]:
+    found = Turn.objects.filter(Q(node__state__in=GONE) | Q(limit_at__lt=now), state=TurnState.ASKED)
+    return found.order_by("limit_at")
 
 
 def _lose_turn(tenant: UUID, turn_id: UUID) -> bool:
@@ -151,16 +166,13 @@ def _has_gone(node_id: UUID | None) -> bool:
     return node_id is not None and Node.objects.filter(pk=node_id, state__in=GONE).exists()
 
 
-def _expired_holds() -> list[Work]:
-    with db.sweep() as now:
-        found = Hold.objects.filter(closed_at__isnull=True, expires_at__lte=now)
-        return list(found.order_by("expires_at").values_list("tenant_id", "pk")[:BATCH])
+def _expired_holds(now: datetime) -> QuerySet[Hold]:
+    return Hold.objects.filter(closed_at__isnull=True, expires_at__lte=now).order_by("expires_at")
 
 
-def _jobs_past_deadline() -> list[Work]:
-    with db.sweep() as now:
-        found = Job.objects.filter(deadline_at__lte=now).exclude(state__in=[*JOB_FINAL, JobState.CANCELLING])
-        return list(found.values_list("tenant_id", "pk")[:BATCH])
+def _jobs_past_deadline(now: datetime) -> QuerySet[Job]:
+    found = Job.objects.filter(deadline_at__lte=now).exclude(state__in=[*JOB_FINAL, JobState.CANCELLING])
+    return found.order_by("deadline_at")
 
 
 def _end_at_limit(tenant: UUID, job_id: UUID) -> bool:
@@ -173,14 +185,12 @@ def _end_at_limit(tenant: UUID, job_id: UUID) -> bool:
         return True
 
 
-def _stalled_jobs() -> list[Work]:
+def _stalled_jobs(_now: datetime) -> QuerySet[Job]:
     """Live jobs with nothing open and no turn due: what judging at the last settle should never leave behind."""
-    with db.sweep():
-        open_calls = Call.objects.filter(job=OuterRef("pk"), state__in=MOVING | ASKING)
-        asked = Turn.objects.filter(job=OuterRef("pk"), state=TurnState.ASKED)
-        live = Job.objects.filter(state__in=[JobState.RUNNING, JobState.WAITING, JobState.CANCELLING])
-        found = live.filter(~Exists(open_calls), ~Exists(asked), turn_due_at__isnull=True)
-        return list(found.values_list("tenant_id", "pk")[:BATCH])
+    open_calls = Call.objects.filter(job=OuterRef("pk"), state__in=MOVING | ASKING)
+    asked = Turn.objects.filter(job=OuterRef("pk"), state=TurnState.ASKED)
+    live = Job.objects.filter(state__in=[JobState.RUNNING, JobState.WAITING, JobState.CANCELLING])
+    return live.filter(~Exists(open_calls), ~Exists(asked), turn_due_at__isnull=True).order_by("id")
 
 
 def _judge(tenant: UUID, job_id: UUID) -> bool:

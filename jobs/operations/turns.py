@@ -6,7 +6,7 @@ from uuid import UUID
 
 from base import db
 from catalog.queries import switches
-from catalog.rules.agents import from_json
+from catalog.rules.agents import Unreadable, from_json
 from catalog.rules.answers import storable
 from jobs.models import Job, Node, Turn
 from jobs.operations import cancel, events, intake, moves
@@ -30,7 +30,18 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
         if switch is not None:
             cancel.end(job, ends_as=JobState.CANCELED, reason=Why.KILL_SWITCH, now=now, detail=switch.reason)
             return None
-        agent = from_json(job.agent.definition)
+        try:
+            agent = from_json(job.agent.definition)
+        except Unreadable as error:
+            cancel.end(
+                job,
+                ends_as=JobState.FAILED,
+                reason=Why.AGENT_ERROR,
+                failure_kind=Why.AGENT_ERROR,
+                detail=str(error),
+                now=now,
+            )
+            return None
         if job.turns_made >= agent.limits.turns:
             limit = f"its agent may take {agent.limits.turns} turns (limits.turns)"
             cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit", detail=limit, now=now)

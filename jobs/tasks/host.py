@@ -15,15 +15,13 @@ from uuid import UUID
 
 from django.db import (
     DEFAULT_DB_ALIAS,
-    InterfaceError,
-    OperationalError,
     close_old_connections,
     connection,
     connections,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from base import ids
+from base import db, ids
 from base.clock import boot_time
 from catalog.operations import refreshing
 from catalog.rules.servers import ServerSpec
@@ -42,7 +40,6 @@ log = logging.getLogger(__name__)
 
 CALL_SLOTS: Final = 32
 TURN_SLOTS: Final = 8  # a cap of their own, so that turns cannot starve calls (MACHINES 4)
-DATABASE_GONE: Final = (OperationalError, InterfaceError)
 RETRY_PAUSES: Final = (0.1, 0.2, 0.5, 1.0)  # seconds between tries to reach the database; the last one repeats
 
 
@@ -170,7 +167,7 @@ class Host:
         while not self._given_up.is_set():
             try:
                 return act()
-            except DATABASE_GONE as error:
+            except db.GONE as error:
                 connection.close()
                 if tries == 0:
                     log.warning("the database does not answer (%s); trying until it does", type(error).__name__)
@@ -201,7 +198,7 @@ class Host:
         close_old_connections()
         try:
             act()
-        except DATABASE_GONE as error:
+        except db.GONE as error:
             connection.close()
             log.warning("the database went away (%s); the pulse will find the work again", type(error).__name__)
         except Exception:
@@ -235,7 +232,7 @@ class Host:
         attempt_id, started = ids.new(), boot_time()  # the clock starts before the claim is sent (MACHINES 3)
         try:
             order = work.start(tenant=tenant, call_id=call_id, node_id=self.node_id, attempt_id=attempt_id)
-        except DATABASE_GONE:
+        except db.GONE:
             # The claim may have committed unseen: nothing was sent, and that is what is settled.
             connection.close()
             unsent = Outcome(
@@ -272,7 +269,7 @@ class Host:
         node_id = self.node_id
         try:
             order = turns.start(tenant=tenant, job_id=job_id, node_id=node_id)
-        except DATABASE_GONE:
+        except db.GONE:
             # The claim may have committed unseen: nobody was asked, so the turn is due again.
             connection.close()
             self.until_committed(lambda: turns.give_back(tenant=tenant, job_id=job_id, node_id=node_id))
@@ -292,7 +289,7 @@ class Host:
             if tenant is not None:
                 work.keep_late_reply(tenant=tenant, attempt_id=attempt_id, result=result)
 
-        self._guarded(keep)
+        self._guarded(lambda: self.until_committed(keep))
         connection.close()
 
     def measure(self, tenant: UUID, tool_id: UUID) -> None:

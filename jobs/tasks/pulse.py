@@ -5,18 +5,20 @@ None of this depends on the broker: a lost message costs a second, a dead broker
 
 import logging
 import threading
+from collections.abc import Callable
 from random import random
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, close_old_connections, connection
+from django.db import close_old_connections, connection
 
 from base import db
 from base.clock import boot_time
 from catalog.queries import sign_ins
 from jobs import wake
 from jobs.node.values import ServerStatus
-from jobs.operations import nodes, sweep
+from jobs.operations import nodes
+from jobs.operations.sweep import Sweeper
 from jobs.queries import due
 from jobs.rules.limits import LEASE
 from jobs.rules.orders import Progress
@@ -39,6 +41,7 @@ class Pulse:
         self._hurry: Final = threading.Event()
         self._stop: Final = threading.Event()
         self._thread: Final = threading.Thread(target=self._beat_on, name="oz0-pulse", daemon=True)
+        self._sweeper: Final = Sweeper()
         self._next_beat = 0.0
         self._last_beat = boot_time()
         self._may_lose_nodes_at = 0.0
@@ -62,45 +65,61 @@ class Pulse:
         while not self._stop.is_set():
             hurried = self._hurry.is_set()
             self._hurry.clear()
-            try:
-                close_old_connections()
-                beats = boot_time() >= self._next_beat
-                if beats:
-                    self._next_beat = boot_time() + PERIOD
-                    self._beat()
-                else:
-                    self._flush_progress()
-                if beats or hurried:
-                    self._claim()
-            except (DatabaseError, InterfaceError) as error:
-                connection.close()
-                log.warning("the pulse could not reach the database (%s)", type(error).__name__)
-                self._stop.wait(PERIOD / 5)
-            except Exception:
-                log.exception("the pulse missed a beat by an error of ours")
+            if boot_time() >= self._next_beat:
+                self._next_beat = boot_time() + PERIOD
+                self._do(
+                    self._say_alive,
+                    self._flush_progress,
+                    self._stop_attempts,
+                    self._end_servers_of_ended_jobs,
+                    self._sweep,
+                    self._look_after_tools,
+                    self._claim,
+                )
+            elif hurried:
+                self._do(self._flush_progress, self._claim)
+            else:
+                self._do(self._flush_progress)
             self._hurry.wait(min(PERIOD / 2, max(0.0, self._next_beat - boot_time())))
         connection.close()
 
-    def _beat(self) -> None:
-        host = self._host
-        servers = host.node.servers()
+    def _do(self, *steps: Callable[[], None]) -> None:
+        """Take the steps in turn. An error of ours in one costs that one alone; without the database all must wait."""
+        for step in steps:
+            try:
+                close_old_connections()
+                step()
+            except db.GONE as error:
+                connection.close()
+                log.warning("the pulse could not reach the database (%s)", type(error).__name__)
+                self._stop.wait(PERIOD / 5)
+                return
+            except Exception:
+                log.exception("the pulse left out a step by an error of ours")
+
+    def _say_alive(self) -> None:
         try:
-            nodes.beat(node_id=host.node_id, servers=[_told(server) for server in servers])
+            nodes.beat(node_id=self._host.node_id, servers=[_told(server) for server in self._host.node.servers()])
         except nodes.NodeGone:
             self._start_over()
-            return
-        self._watch_the_gap()
-        self._flush_progress()
-        self._stop_attempts()
-        own = {server.job for server in servers if server.job is not None}
+        else:
+            self._watch_the_gap()
+
+    def _end_servers_of_ended_jobs(self) -> None:
+        own = {server.job for server in self._host.node.servers() if server.job is not None}
         if own:
-            host.node.end_servers_of(due.over(own))
+            self._host.node.end_servers_of(due.over(own))
+
+    def _sweep(self) -> None:
         until = boot_time() + SWEEPING
-        sweep.sweep(dice=random, enough=lambda: boot_time() >= until, lose_nodes=boot_time() >= self._may_lose_nodes_at)
+        lose_nodes = boot_time() >= self._may_lose_nodes_at
+        self._sweeper.sweep(dice=random, enough=lambda: boot_time() >= until, lose_nodes=lose_nodes)
+
+    def _look_after_tools(self) -> None:
         for tenant, tool_id in due.measurements(most=4):
-            host.measure(tenant, tool_id)
+            self._host.measure(tenant, tool_id)
         for tenant, sign_in in sign_ins.due(most=4):
-            host.refresh(tenant, sign_in)
+            self._host.refresh(tenant, sign_in)
 
     def _start_over(self) -> None:
         """This node was declared lost: its attempts are no longer its own, so it stops them and registers anew."""

@@ -6,8 +6,6 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.contrib import messages
-from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -83,9 +81,6 @@ def _start(request: HttpRequest) -> HttpResponse:
     given, trouble = _read_input(typed["input"])
     if trouble:
         return _form(request, typed, error=trouble, bad_input=True)
-    once = f"start:{seat.person_id}:{request.POST.get('once', '')[:40]}"
-    if request.POST.get("once") and not cache.add(once, "", timeout=600):
-        return _started_before(request, once)
     try:
         job_id = start_job(
             tenant=seat.tenant,
@@ -94,22 +89,11 @@ def _start(request: HttpRequest) -> HttpResponse:
             starter=Starter.PERSON,
             person=seat.person_id,
             title=typed["title"].strip(),
+            start_key=request.POST.get("once", "")[:64],  # the same form sent twice starts one job (CASES V09)
         )
     except CannotStart as error:
-        cache.delete(once)
         return _form(request, typed, error=str(error), bad_input="input" in str(error))
-    shown = ids.show(ids.JOB, job_id)
-    cache.set(once, shown, timeout=600)
-    return HttpResponseRedirect(reverse("job", args=[shown]))
-
-
-def _started_before(request: HttpRequest, once: str) -> HttpResponse:
-    """The same form sent twice starts one job; the second lands where the first did (CASES V09)."""
-    shown = cache.get(once)
-    if shown:
-        return HttpResponseRedirect(reverse("job", args=[shown]))
-    messages.info(request, "This form was sent before. If it started a job, that is in the list.")
-    return HttpResponseRedirect(reverse("jobs"))
+    return HttpResponseRedirect(reverse("job", args=[ids.show(ids.JOB, job_id)]))
 
 
 def _read_input(text: str) -> tuple[dict[str, Any], str]:

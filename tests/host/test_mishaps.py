@@ -12,7 +12,7 @@ from django.db import OperationalError, connection
 from base import db
 from jobs.models import Attempt, Event, Job, Node, Turn
 from jobs.operations import nodes, turns, work
-from jobs.rules.orders import End
+from jobs.rules.orders import End, Result
 from jobs.rules.states import JobState, NodeState, TurnState
 from jobs.tasks.host import Host
 from tests.builders import a_call, a_job, a_world, an_order, an_outcome, see, settle
@@ -37,8 +37,8 @@ def unseen(act: Any, times: int) -> Any:
     """The act, whose first commits are made and not seen: the connection breaks in between."""
     left = [times]
 
-    def acts(**words: Any) -> Any:
-        found = act(**words)
+    def acts(*given: Any, **words: Any) -> Any:
+        found = act(*given, **words)
         left[0] -= 1
         if left[0] >= 0:
             raise OperationalError("the connection broke")
@@ -97,6 +97,19 @@ def test_a_reply_after_the_sweep_has_closed_its_attempt_is_kept_as_evidence() ->
     settle(world, order, an_outcome(End.ANSWERED))
     late = see(world, Attempt, order.attempt_id).late
     assert late is not None and late["text"] == "ok"
+
+
+@pytest.mark.rule("L9")
+def test_a_late_reply_that_comes_while_the_database_is_away_is_kept_once_it_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = a_world()
+    order = an_order(world, a_call(world, "look"))
+    settle(world, order, an_outcome(End.LOST))
+    monkeypatch.setattr(work, "tenant_of_attempt", unseen(work.tenant_of_attempt, 3))
+    Host(name="here")._keep_late(order.attempt_id, Result(text="late", is_error=False))
+    late = see(world, Attempt, order.attempt_id).late
+    assert late is not None and late["text"] == "late"
 
 
 def test_work_that_fails_by_an_error_of_ours_is_tried_again_with_the_pulse_and_not_without_end(

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import OperationalError
 
 from base import ids
 from jobs.rules.reasons import Reason, sentence
@@ -35,3 +36,28 @@ def test_a_node_that_was_declared_lost_stops_its_attempts_as_lost_ones_and_regis
     assert host.told == [(host.attempt, Reason.NODE_LOST)]
     assert host.registered == 1
     assert "limit" not in sentence(host.told[0][1])
+
+
+def test_a_step_of_the_pulse_that_fails_by_an_error_of_ours_leaves_out_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    host: Any = OneAttempt()
+    done: list[str] = []
+
+    def fails() -> None:
+        raise ZeroDivisionError
+
+    Pulse(host)._do(fails, lambda: done.append("claimed"))
+    assert done == ["claimed"]
+    assert "left out a step" in caplog.text
+
+
+def test_without_the_database_the_pulse_tries_no_further_step() -> None:
+    host: Any = OneAttempt()
+    done: list[str] = []
+
+    def away() -> None:
+        raise OperationalError
+
+    Pulse(host)._do(away, lambda: done.append("claimed"))
+    assert done == []

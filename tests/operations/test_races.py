@@ -178,7 +178,7 @@ def test_an_attempt_is_closed_once_when_its_node_settles_while_the_sweep_finds_i
     closing = Pause(monkeypatch, moves, "close_attempt", holds=1 if guarded else 2)
     settling = Side(lambda: settle(world, order, an_outcome(End.ANSWERED))).start()
     closing.reached()
-    sweeping = Side(lambda: sweep.sweep(dice=lambda: 0.5, lose_nodes=False)).start()
+    sweeping = Side(lambda: sweep.Sweeper().sweep(dice=lambda: 0.5, lose_nodes=False)).start()
     if guarded:
         assert until_blocked_or_ended(admin, sweeping)
     else:
@@ -203,10 +203,10 @@ def test_the_sweep_closes_an_overdue_attempt_of_a_living_node_and_its_late_outco
     world = a_world()
     order = an_order(world, a_call(world, "note"))
     move_clock(timedelta(seconds=order.timeout + 4))  # past the limit, within the grace
-    sweep.sweep(dice=lambda: 0.5, lose_nodes=False)
+    sweep.Sweeper().sweep(dice=lambda: 0.5, lose_nodes=False)
     assert see(world, Attempt, order.attempt_id).state == AttemptState.OPEN
     move_clock(timedelta(seconds=2))
-    sweep.sweep(dice=lambda: 0.5, lose_nodes=False)
+    sweep.Sweeper().sweep(dice=lambda: 0.5, lose_nodes=False)
     assert see(world, Attempt, order.attempt_id).state == AttemptState.LOST
     assert see(world, Call, order.call_id).state == CallState.UNKNOWN
     assert not settle(world, order, an_outcome(End.ANSWERED, text="it did happen"))

@@ -1,19 +1,22 @@
 """What becomes of a call the moment it is asked for."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from base import db
-from catalog.models import Scope
+from catalog.models import Agent, Scope
 from jobs.models import Call, Job, Starter
 from jobs.operations import intake
 from jobs.operations.bodies import LARGE, arguments_of
 from jobs.rules.states import CallState, HoldKind, JobState
 from jobs.rules.why import Why
 from tests.builders import (
+    World,
     a_call,
     a_job,
+    a_person,
     a_policy,
     a_rule,
     a_switch,
@@ -24,6 +27,7 @@ from tests.builders import (
     the_hold,
     told,
 )
+from tests.races import Pause, Side
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -182,3 +186,45 @@ def test_a_job_that_cannot_start_says_why(agent: str, given: dict[str, Any], why
         intake.start_job(
             tenant=world.tenant, agent=agent, given=given, starter=Starter.PERSON, person=world.person, title=""
         )
+
+
+def start(world: World, **more: Any) -> UUID:
+    """Start the clerk, as the world's person where nothing else is said."""
+    named = {"starter": Starter.PERSON, "person": world.person, "start_key": "form 1"} | more
+    return intake.start_job(tenant=world.tenant, agent="clerk", given={}, **named)
+
+
+def test_one_start_key_of_one_starter_starts_one_job() -> None:
+    world, other = a_world(), a_world("other")
+    first = start(world)
+    assert start(world) == first
+    assert start(world, start_key="") != start(world, start_key="")
+    further = [
+        start(world, start_key="form 2"),
+        start(world, person=None),
+        start(world, person=None, starter=Starter.API_KEY),
+        start(world, person=a_person(world.tenant, "ann")),
+        start(other),
+    ]
+    assert len({first, *further}) == 6
+    assert start(world, person=None) == further[1]
+
+
+def test_two_starts_of_one_key_at_once_start_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = a_world()
+    looked = Pause(monkeypatch, intake, "_started_with", after=True, holds=2)
+    sides = [Side(lambda: start(world)).start() for _ in range(2)]
+    looked.reached()
+    looked.reached()
+    looked.go()
+    assert sides[0].join() == sides[1].join()
+    with db.read(world.tenant):
+        assert Job.objects.count() == 1
+
+
+def test_a_job_of_an_agent_whose_kept_file_cannot_be_read_says_so_and_does_not_start() -> None:
+    world = a_world()
+    with db.write(world.tenant):
+        Agent.objects.update(definition={"name": "clerk"})
+    with pytest.raises(intake.CannotStart, match="load its plugin again"):
+        start(world)

@@ -210,9 +210,14 @@ def test_a_cancelling_job_with_nothing_open_is_found_and_ended(monkeypatch: pyte
 def test_one_row_that_cannot_be_ended_keeps_no_other_waiting(
     move_clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Also when there are more of its kind than one sweep looks at: it is left alone for a minute."""
     world: World = a_world()
     poisoned, other = an_order(world, a_call(world, "look")), an_order(world, a_call(world, "look"))
-    really = work.settle
+    really, now = work.settle, [1000.0]
+    sweeper = sweep.Sweeper(clock=lambda: now[0])
+
+    def swept() -> int:
+        return sweeper.sweep(dice=lambda: 0.5)
 
     def settle_all_but_one(**named: object) -> bool:
         if named["attempt_id"] == poisoned.attempt_id:
@@ -221,11 +226,17 @@ def test_one_row_that_cannot_be_ended_keeps_no_other_waiting(
 
     move_clock(timedelta(seconds=90))
     monkeypatch.setattr(work, "settle", settle_all_but_one)
+    monkeypatch.setattr(sweep, "BATCH", 1)
+    swept()
+    assert "could not end" in caplog.text
+    assert see(world, Attempt, other.attempt_id).state == AttemptState.OPEN
     swept()
     assert see(world, Attempt, other.attempt_id).state == AttemptState.LOST
     assert see(world, Attempt, poisoned.attempt_id).state == AttemptState.OPEN
-    assert "could not end" in caplog.text
     monkeypatch.undo()
+    swept()
+    assert see(world, Attempt, poisoned.attempt_id).state == AttemptState.OPEN
+    now[0] += sweep.PUT_OFF
     swept()
     assert see(world, Attempt, poisoned.attempt_id).state == AttemptState.LOST
 
@@ -236,7 +247,7 @@ def test_a_sweep_that_has_done_enough_leaves_the_rest_to_the_next(move_clock: Cl
     orders = [an_order(world, a_call(world, "look")) for _ in range(3)]
     move_clock(timedelta(seconds=90))
     looks = iter([False, False, False, True])  # before switches, attempts, the first and the second of them
-    assert sweep.sweep(dice=lambda: 0.5, enough=lambda: next(looks, True), lose_nodes=False) == 1
+    assert sweep.Sweeper().sweep(dice=lambda: 0.5, enough=lambda: next(looks, True), lose_nodes=False) == 1
     assert swept() == 3  # the node and the two attempts left
     assert all(see(world, Call, order.call_id).state == CallState.RETRYING for order in orders)
 
@@ -251,6 +262,6 @@ def test_a_switch_over_many_jobs_is_applied_a_few_at_a_time_and_to_all_in_the_en
         cut_short.setattr(switches, "apply", lambda **_: 0)
         a_switch(world, Scope.TOOL, "shop")
     looks = iter([False, False, False, True])  # before the switches, this one, its first and its second job
-    assert sweep.sweep(dice=lambda: 0.5, enough=lambda: next(looks, True)) == 1
+    assert sweep.Sweeper().sweep(dice=lambda: 0.5, enough=lambda: next(looks, True)) == 1
     assert swept() == 2
     assert {see(world, Call, call).state for call in calls} == {CallState.CANCELED}

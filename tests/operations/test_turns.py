@@ -6,7 +6,9 @@ from datetime import timedelta
 import pytest
 
 from base import db, ids
+from catalog.models import Agent
 from catalog.rules.agents import Limits
+from jobs.agent import models, rehearsal
 from jobs.models import Call, Job, Turn
 from jobs.operations import nodes, turns
 from jobs.queries import due
@@ -160,3 +162,29 @@ def test_a_draining_node_is_given_no_turn() -> None:
 def test_a_turn_nobody_knows_is_not_settled() -> None:
     world = a_world()
     assert not turns.settle(tenant=world.tenant, turn_id=ids.new(), asked=1, outcome=TurnAnswer(say=""))
+
+
+def test_a_job_whose_agents_kept_file_cannot_be_read_any_more_fails_at_its_next_turn_and_says_why() -> None:
+    world = a_world()
+    job = a_job(world)
+    with db.write(world.tenant):
+        Agent.objects.update(definition={"name": "clerk"})
+    assert turns.start(tenant=world.tenant, job_id=job, node_id=world.node) is None
+    ended = see(world, Job, job)
+    assert (ended.state, ended.reason) == (JobState.FAILED, Why.AGENT_ERROR)
+    assert "load its plugin again" in ended.detail
+
+
+def test_an_error_of_ours_while_asking_fails_the_turn_and_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def breaks(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    world = a_world()
+    order = turns.start(tenant=world.tenant, job_id=a_job(world), node_id=world.node)
+    assert order is not None
+    monkeypatch.setattr(rehearsal, "ask", breaks)
+    outcome = models.ask(order)
+    assert outcome == TurnFailed("an error in the studio, which its log has in full: ZeroDivisionError")
+    assert "could not be asked" in caplog.text

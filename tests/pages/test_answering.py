@@ -199,6 +199,16 @@ def test_denying_takes_a_reason(database: Postgres) -> None:
     assert see(world, Call, call).state == CallState.HELD
 
 
+def test_a_text_that_is_too_long_is_refused_with_its_length_and_stays_in_its_field(database: Postgres) -> None:
+    world = a_world()
+    call, hold = a_held_call(world)
+    response = answer(visitor(world), hold, answer="deny", note="far too long " * 400)
+    assert response.status_code == 422
+    assert "5,199 characters long; up to 4,000 are kept" in text_of(response)
+    assert text_of(response).count("far too long") == 400
+    assert see(world, Call, call).state == CallState.HELD
+
+
 def test_a_card_that_changed_since_it_was_shown_is_not_answered(database: Postgres) -> None:
     world = a_world()
     call, hold = a_held_call(world)
