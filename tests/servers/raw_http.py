@@ -102,7 +102,7 @@ class RawServer:
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -129,19 +129,23 @@ class RawServer:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
-        server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        server = await asyncio.start_server(self._accepted, "127.0.0.1", self.port)
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
         server.close()
-        for task in self._connections:
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        while rest := asyncio.all_tasks() - {asyncio.current_task()}:  # also what is only just being accepted
+            for task in rest:
+                task.cancel()
+            await asyncio.gather(*rest, return_exceptions=True)
+        for writer in self._connections.values():
+            writer.transport.abort()
+        await server.wait_closed()  # all their transports with it
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
+    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections[asyncio.create_task(self._serve_one(reader, writer))] = writer
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = Peer(reader, writer)
         try:
             while not writer.is_closing():
@@ -156,9 +160,7 @@ class RawServer:
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             return
         finally:
-            self._connections.discard(task)
-            if not writer.is_closing():
-                writer.close()
+            writer.close()
 
     async def _read(self, reader: asyncio.StreamReader) -> Request | None:
         try:
