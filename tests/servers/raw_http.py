@@ -134,8 +134,8 @@ class RawServer:
         self._ready.set()
         await self._stop.wait()
         server.close()
-        while rest := asyncio.all_tasks() - {asyncio.current_task()}:  # also what is only just being accepted
-            for task in rest:
+        while rest := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in rest & self._connections.keys():  # the others are only just accepting one
                 task.cancel()
             await asyncio.gather(*rest, return_exceptions=True)
         for writer in self._connections.values():
