@@ -133,11 +133,12 @@ class RawServer:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
+        while accepting := asyncio.all_tasks() - {asyncio.current_task(), *self._connections}:
+            await asyncio.gather(*accepting)  # a server closed meanwhile would drop the socket unclosed
         server.close()
-        while rest := asyncio.all_tasks() - {asyncio.current_task()}:
-            for task in rest & self._connections.keys():  # the others are only just accepting one
-                task.cancel()
-            await asyncio.gather(*rest, return_exceptions=True)
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
         for writer in self._connections.values():
             writer.transport.abort()
         await server.wait_closed()  # all their transports with it
