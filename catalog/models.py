@@ -241,9 +241,16 @@ class Function(TenantRow):
 
 
 class EntryApproval(TenantRow):
-    """That a person approved one exact entry of a remote listing (RULES U1, C3)."""
+    """That a person approved one exact entry of a remote listing (RULES U1, C3).
+
+    `plugin`, `connection` and `address` say which server they were shown: another one of the tool's name, or the same
+    tool reached elsewhere, was not approved by it.
+    """
 
     tool_slug = models.CharField(max_length=48)
+    plugin = models.CharField(max_length=64, blank=True)
+    connection = models.CharField(max_length=64, blank=True)
+    address = models.TextField(blank=True)
     function = models.CharField(max_length=128)
     entry_digest = models.CharField(max_length=64)
     approved_by = models.ForeignKey("tenants.User", on_delete=models.PROTECT, related_name="+")

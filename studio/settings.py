@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import environ
+from django.contrib.messages import constants as told
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
@@ -128,6 +129,8 @@ USE_I18N = False
 STATIC_URL = "static/"
 STATICFILES_DIRS = [ROOT / "static"]
 WHITENOISE_USE_FINDERS = True  # straight from static/ and the packages: no step collects files
+# a message's level is one of the tones of static/css/tokens.css
+MESSAGE_TAGS = {told.INFO: "stop", told.SUCCESS: "ok", told.WARNING: "wait", told.ERROR: "bad"}
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_NAME = "oz0_session"

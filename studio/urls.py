@@ -26,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/", catalog.catalog, name="catalog"),
     path("catalog/tools/<str:slug>/", catalog.tool, name="tool"),
     path("catalog/tools/<str:slug>/review/", listings.review, name="review-listing"),
+    path("catalog/tools/<str:slug>/withdraw/", listings.withdraw, name="withdraw-approval"),
     path("catalog/agents/", catalog.agents, name="agents"),
     path("catalog/agents/<str:name>/", catalog.agent, name="agent"),
     path("settings/connections/", connections.connections, name="connections"),

@@ -9,8 +9,9 @@ from django.db import transaction
 
 from base import db, ids
 from base.canonical import digest_of_any
-from catalog.models import Agent, Plugin, PluginVersion, PolicyVersion, Scope, Tool
+from catalog.models import Agent, EntryApproval, Function, Plugin, PluginVersion, PolicyVersion, Scope, Tool
 from catalog.operations import listings
+from catalog.queries.trust import origins_of
 from catalog.rules.agents import AgentSpec, Limits, as_json
 from catalog.rules.servers import ListedFunction, MeasuredListing
 from catalog.rules.wire import AnswerEnd, Wire
@@ -210,6 +211,22 @@ def a_retrying_call(world: World, function: str = "look", outcome: Outcome | Non
     call = a_call(world, function)
     assert made(world, call, outcome or an_outcome(End.BROKEN)).state == CallState.RETRYING
     return call
+
+
+def an_approval(person: int, entry: Function) -> None:
+    """The approval of exactly this entry, by a person. Demands an open write."""
+    origin = origins_of([entry.tool])[entry.tool_id]
+    EntryApproval.objects.create(
+        tenant_id=entry.tenant_id,
+        tool_slug=entry.tool.slug,
+        plugin=origin.plugin,
+        connection=origin.connection,
+        address=origin.address,
+        function=entry.name,
+        entry_digest=entry.entry_digest,
+        approved_by_id=person,
+        approved_at=db.must_write(),
+    )
 
 
 def a_policy(world: World, *rules: Mapping[str, Any]) -> None:

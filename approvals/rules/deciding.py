@@ -8,7 +8,6 @@ from uuid import UUID
 from jobs.rules.states import HoldKind
 
 DECIDING_ROLES: Final = frozenset({"operator", "author", "admin"})
-REVIEWING_ROLES: Final = frozenset({"author", "admin"})
 STARTERS_OWN: Final = frozenset({"happened", "stop"})  # RULES U6
 
 
@@ -38,13 +37,6 @@ def why_not_decide(person: Decider, question: Question, answer: str) -> str | No
         return "Operators decide; your role here is viewer."
     if own and question.no_self_approval and answer in ("approve", "again"):
         return "You started this job, and this workspace does not let people approve their own."
-    return None
-
-
-def why_not_review(role: str) -> str | None:
-    """Why a person of this role may not approve what a remote server lists; None when they may (RULES C3)."""
-    if role not in REVIEWING_ROLES:
-        return f"Authors and admins approve what a server says; your role here is {role}."
     return None
 
 

@@ -4,16 +4,19 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from approvals.queries.review import review_page
-from approvals.rules.deciding import why_not_review
-from base import figures
+from base import figures, text
 from base.htmx import page as answer_page
+from catalog.operations import approving
 from catalog.operations.approving import BadApproval, approve
+from catalog.rules.reviewing import why_not_review
+from jobs.operations.listings_changed import word_withdrawn
 from tenants.views.place import actor_of, seat_of
 
 ALL = "*"
+MOST_NOTED = 2_000  # characters of a reason
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -41,6 +44,28 @@ def _approve(request: HttpRequest, slug: str) -> HttpResponse:
         return _page(request, slug, error=f"{str(error).capitalize()}. Nothing was approved.", status=409)
     messages.success(request, f"You approved {figures.plural(len(fresh), 'entry', 'entries')} of {slug}.")
     return HttpResponseRedirect(reverse("review-listing", args=[slug]))
+
+
+@require_POST
+def withdraw(request: HttpRequest, slug: str) -> HttpResponse:
+    """Take back the approval of one entry: `shown` is its `function:digest`, `note` why, for the audit log."""
+    seat = seat_of(request)
+    forbidden = why_not_review(seat.role)
+    if forbidden:
+        raise PermissionDenied(forbidden)
+    function, digest = _pair(request.POST.get("shown", ""))
+    note = request.POST.get("note", "").strip()[:MOST_NOTED]
+    try:
+        actor = actor_of(request)
+        approving.withdraw(tenant=seat.tenant, tool=slug, function=function, shown=digest, actor=actor, note=note)
+    except BadApproval as error:
+        messages.error(request, f"Nothing was taken back: {error}.")
+        return HttpResponseRedirect(reverse("tool", args=[slug]))
+    asked = word_withdrawn(tenant=seat.tenant, tool=slug, function=function)
+    more = f" Its waiting calls in {figures.plural(asked, 'job')} are asked anew." if asked else ""
+    named = text.visible(function, 128)
+    messages.success(request, f"You took back the approval of {named}: its word counts no more.{more}")
+    return HttpResponseRedirect(reverse("tool", args=[slug]))
 
 
 def _pair(text: str) -> tuple[str, str]:

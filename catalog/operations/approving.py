@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from base import db
-from catalog.models import EntryApproval, Function, Listing, Stage, Tool, Transport
+from base import db, text
+from catalog.models import Connection, EntryApproval, Function, Listing, Stage, Tool, Transport
+from catalog.queries.trust import approvals_of, origins_of
 from tenants.models import Gate
 from tenants.operations import audit
 from tenants.rules.who import Actor
@@ -35,15 +36,21 @@ def approve(*, tenant: UUID, tool: str, shown: Mapping[str, str], actor: Actor) 
         if moved:
             names = ", ".join(name[:80] for name, _ in moved[:5])
             raise ListingMoved(f"the server describes {names} otherwise than you were shown; look again")
-        approvals = EntryApproval.objects.filter(tool_slug=row.slug, function__in=shown)
+        if _is_older_than_its_connection(row):
+            raise ListingMoved("the connection was changed since the server was listed; look again in a moment")
+        approvals = approvals_of(row).filter(function__in=shown)
         standing = dict(approvals.filter(withdrawn_at__isnull=True).values_list("function", "entry_digest"))
         fresh = {name: digest for name, digest in sorted(shown.items()) if standing.get(name) != digest}
         before = dict(approvals.order_by("approved_at").values_list("function", "entry_digest"))
         approvals.filter(function__in=fresh, withdrawn_at__isnull=True).update(withdrawn_at=now)
+        origin = origins_of([row])[row.pk]
         EntryApproval.objects.bulk_create(
             EntryApproval(
                 tenant_id=tenant,
                 tool_slug=row.slug,
+                plugin=origin.plugin,
+                connection=origin.connection,
+                address=origin.address,
                 function=name,
                 entry_digest=digest,
                 approved_by_id=actor.user_id,
@@ -62,17 +69,29 @@ def approve(*, tenant: UUID, tool: str, shown: Mapping[str, str], actor: Actor) 
     return tuple(fresh)
 
 
-def withdraw(*, tenant: UUID, tool: str, function: str, actor: Actor, note: str = "") -> bool:
-    """Take the standing approval of an entry back: what it says of itself counts no more. False when none stood."""
+def withdraw(*, tenant: UUID, tool: str, function: str, shown: str, actor: Actor, note: str = "") -> None:
+    """Take the standing approval of an entry back: what the entry says of itself counts no more.
+
+    `shown` is the entry's digest as the person was shown it. The caller has checked that the person may. Raises
+    `ListingMoved` when no approval of that stands any more. What waits by it is asked anew by
+    `jobs.operations.listings_changed`; until then no approval of a call that was given by it lets one run.
+    """
+    if actor.user_id is None:
+        raise BadApproval("only a signed-in person takes an approval back")
     with db.write(tenant) as now:
         Gate.objects.select_for_update().get(tenant_id=tenant)
-        standing = EntryApproval.objects.filter(tool_slug=tool, function=function, withdrawn_at__isnull=True)
-        digests = list(standing.values_list("entry_digest", flat=True))
-        if not digests:
-            return False
-        standing.update(withdrawn_at=now)
-        audit.record(actor, "listing.withdrawn", f"tool {tool}", before={function: digests[0]}, note=note)
-    return True
+        standing = approvals_of(_remote(tool)).filter(function=function, withdrawn_at__isnull=True)
+        if standing.filter(entry_digest=shown).update(withdrawn_at=now) == 0:
+            raise ListingMoved(
+                f"no approval of {text.visible(function, 80)} as you were shown it stands any more; look again"
+            )
+        audit.record(actor, "listing.withdrawn", f"tool {tool}", before={function: shown}, note=note)
+
+
+def _is_older_than_its_connection(tool: Tool) -> bool:
+    """Whether the listing that is kept was measured before the connection led where it leads now."""
+    changed = Connection.objects.filter(name=tool.connection).values_list("changed_at", flat=True).first()
+    return changed is not None and Listing.objects.filter(tool=tool, current=True, measured_at__lt=changed).exists()
 
 
 def _remote(slug: str) -> Tool:

@@ -5,8 +5,9 @@ from typing import Final
 from uuid import UUID
 
 from base import db
-from catalog.models import EntryApproval, Function, Listing, Stage, Tool, Transport
+from catalog.models import Function, Listing, Stage, Tool, Transport
 from catalog.operations import connections, sign_ins
+from catalog.queries.trust import approvals_of
 from catalog.rules.estimates import Definition, estimate
 from catalog.rules.grants import listing_problems, model_name
 from catalog.rules.kinds import traits_of
@@ -82,7 +83,7 @@ def _count_what_was_not(tool: Tool, costs: dict[str, int]) -> None:
 
 def _end_approvals(tool: Tool, listed: dict[str, str], now: datetime) -> None:
     """An approval stands for one exact entry. It ends when that is listed no more, and stays ended if it comes back."""
-    standing = EntryApproval.objects.filter(tool_slug=tool.slug, withdrawn_at__isnull=True)
+    standing = approvals_of(tool).filter(withdrawn_at__isnull=True)
     for approval in standing.select_for_update(no_key=True):
         if listed.get(approval.function) != approval.entry_digest:
             approval.withdrawn_at = now

@@ -85,7 +85,7 @@ def agent_page(tenant: UUID, name: str, *, shown: str = "") -> AgentPage | None:
         definitions = [Definition(f.model_name, f.description, f.input_schema) for f in functions.values()]
         cost = with_repeats(one.cost, definitions)
         dropped = {drop.label for drop in cost.drop}
-        approved = approved_entries({name.tool for name in one.names})
+        approved = approved_entries({row.tool for row in functions.values()})
         rows = [
             _row(part, functions[part.label], str(traits_by(functions[part.label], approved).kind), dropped)
             for part in cost.granted

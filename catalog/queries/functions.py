@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from catalog.models import Agent, EntryApproval, Function, Stage, Tool, Transport
+from catalog.models import Agent, Function, Stage, Tool, Transport
+from catalog.queries.trust import ever_approved
 from catalog.rules.agents import from_json
 from catalog.rules.grants import Name, model_name
 from catalog.rules.grants import granted as grants_of
@@ -36,11 +37,11 @@ def granted(agent: Agent) -> dict[str, Function]:
 
 def unseen(tools: Iterable[Tool], listed: Iterable[Name]) -> frozenset[Name]:
     """Entries of remote listings that no person ever approved, in whatever shape (RULES C3)."""
-    remote = {tool.slug for tool in tools if tool.transport == Transport.URL}
-    if not remote:
-        return frozenset()
-    seen = set(EntryApproval.objects.filter(tool_slug__in=remote).values_list("tool_slug", "function"))
-    return frozenset(name for name in listed if name.tool in remote and (name.tool, name.function) not in seen)
+    remote = {tool.slug: tool for tool in tools if tool.transport == Transport.URL}
+    seen = ever_approved(remote.values())
+    return frozenset(
+        name for name in listed if name.tool in remote and (remote[name.tool].pk, name.function) not in seen
+    )
 
 
 def still_listed(function: Function) -> bool:

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from catalog.models import EntryApproval, Function, Listing, Tool, Transport
-from catalog.queries.trust import approved_entries, trusted_by
+from catalog.models import Function, Listing, Tool, Transport
+from catalog.queries.trust import approvals_of, approved_entries, trusted_by
 from catalog.rules.kinds import Traits, traits_of
 from catalog.rules.listing_diff import Change, Entry, ListingDiff, changes, compare
 
@@ -63,12 +63,13 @@ def waiting(tool: Tool) -> tuple[Waiting, ...]:
     """What of a tool's current listing waits for a person, by name: changed entries first. Demands an open read."""
     if tool.transport != Transport.URL:
         return ()
-    approved = approved_entries([tool.slug])
+    approved = approved_entries([tool])
     current = Function.objects.filter(tool=tool, listing__current=True).select_related("tool")
     unapproved = [row for row in current.order_by("name") if not trusted_by(row, approved)]
     names = [row.name for row in unapproved]
     last = dict(
-        EntryApproval.objects.filter(tool_slug=tool.slug, function__in=names)
+        approvals_of(tool)
+        .filter(function__in=names)
         .order_by("approved_at", "pk")
         .values_list("function", "entry_digest")
     )
@@ -86,9 +87,9 @@ def count_waiting(tool: Tool) -> int:
     """How many entries wait for a person. Demands an open read."""
     if tool.transport != Transport.URL:
         return 0
-    approved = approved_entries([tool.slug])
+    approved = approved_entries([tool])
     rows = Function.objects.filter(tool=tool, listing__current=True).values_list("name", "entry_digest")
-    return sum((tool.slug, name, digest) not in approved for name, digest in rows)
+    return sum((tool.pk, name, digest) not in approved for name, digest in rows)
 
 
 def history(tool: Tool) -> tuple[ListingRow, ...]:

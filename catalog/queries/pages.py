@@ -136,7 +136,7 @@ def tool_row(tool: Tool) -> ToolRow:
     listing = Listing.objects.filter(tool=tool, current=True).first()
     functions = Function.objects.filter(listing=listing).order_by("name") if listing else Function.objects.none()
     rows = list(functions.select_related("tool").defer("output_schema", *([] if _uncounted(functions) else _SCHEMA)))
-    approved = approved_entries([tool.slug])
+    approved = approved_entries([tool])
     costs = tool_costs(rows, tool.slug)
     return ToolRow(
         slug=tool.slug,

@@ -9,6 +9,7 @@ from base import db
 from catalog.models import Function, Stage, Tool, Transport
 from catalog.queries.listing_review import ListingRow, diff_of, history
 from catalog.queries.pages import FunctionRow, ToolRow, tool_row
+from catalog.queries.trust import approvals_of
 from catalog.rules.estimates import Definition, as_sent
 from catalog.rules.listing_diff import ListingDiff
 
@@ -33,6 +34,16 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovedRow:
+    """One entry of a remote server whose word counts, because a person approved exactly this."""
+
+    function: str
+    digest: str
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ToolPage:
     """One tool of a current plugin version. `warning` says what a long call of it cannot have."""
 
@@ -47,6 +58,7 @@ class ToolPage:
     startup: float
     warning: str
     opened: Opened | None
+    approved: tuple[ApprovedRow, ...]
     history: tuple[ListingRow, ...]
     diff: ListingDiff | None
     diff_of: str
@@ -73,6 +85,7 @@ def tool_page(tenant: UUID, slug: str, *, function: str = "", listing: UUID | No
             startup=tool.startup,
             warning=_warning(row),
             opened=_opened(tool, row, function) if function else None,
+            approved=_approved(tool),
             history=history(tool),
             diff=diff_of(tool, listing) if listing else None,
             diff_of=str(listing or ""),
@@ -89,6 +102,15 @@ def _warning(row: ToolRow) -> str:
         *([] if row.can_report else ["shows no progress and cannot resume"]),
     ]
     return f"A call may take {row.timeout:g} s and {', and '.join(missing)}." if missing else ""
+
+
+def _approved(tool: Tool) -> tuple[ApprovedRow, ...]:
+    if tool.transport != Transport.URL:
+        return ()
+    standing = approvals_of(tool).filter(withdrawn_at__isnull=True).select_related("approved_by").order_by("function")
+    return tuple(
+        ApprovedRow(one.function, one.entry_digest, one.approved_by.get_username(), one.approved_at) for one in standing
+    )
 
 
 def _opened(tool: Tool, row: ToolRow, name: str) -> Opened | None:

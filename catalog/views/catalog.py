@@ -10,6 +10,7 @@ from catalog.queries.agent_pages import agent_page, agents_page
 from catalog.queries.pages import catalog_page
 from catalog.queries.tool_page import tool_page
 from catalog.rules.estimates import ERROR, METHOD
+from catalog.rules.reviewing import why_not_review
 from tenants.models import Role
 from tenants.views.place import seat_of
 
@@ -30,7 +31,7 @@ def tool(request: HttpRequest, slug: str) -> HttpResponse:
     page = tool_page(seat.tenant, slug, function=function, listing=_uuid(request.GET.get("listing", "")))
     if page is None or (function and page.opened is None):
         raise Http404
-    context = {"page": page, "may_see_server": seat.may(Role.AUTHOR), **ABOUT}
+    context = {"page": page, "may_see_server": seat.may(Role.AUTHOR), "why_not": why_not_review(seat.role), **ABOUT}
     return answer(request, "catalog/tool.html", context)
 
 

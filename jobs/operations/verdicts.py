@@ -6,7 +6,7 @@ from typing import Any
 from base import db
 from base.canonical import digest
 from catalog.queries import policies, switches
-from catalog.queries.trust import traits_now
+from catalog.queries.trust import approval_of, traits_now
 from catalog.rules.kinds import Kind
 from catalog.rules.policy import Allow, Ask, Facts, Refuse, judge
 from jobs.models import Call, Hold, Job
@@ -84,7 +84,11 @@ def approved(call: Call, ruling: Ruling) -> bool:
 
 
 def _binding(call: Call, verdict: Ask) -> str:
-    """The digest of everything an approval is bound to; a change of any of it asks again (RULES A4)."""
+    """The digest of everything an approval is bound to; a change of any of it asks again (RULES A4).
+
+    Where the entry's word counts by a person's approval, that is part of it: once taken back, it is void for good.
+    """
+    word = approval_of(call.function) if call.function is not None else None
     return digest(
         {
             "tenant": str(call.tenant_id),
@@ -93,5 +97,6 @@ def _binding(call: Call, verdict: Ask) -> str:
             "arguments": call.args_digest,
             "rule": verdict.rule.id,
             "rule_content": verdict.rule.digest,
+            **({"word": str(word)} if word is not None else {}),
         }
     )

@@ -32,6 +32,7 @@ class Why(StrEnum):
     DONE = "done"
     SAID = "said"
     ENTRY_CHANGED = "entry_changed"
+    WORD_WITHDRAWN = "word_withdrawn"
 
 
 SENTENCES: Final[dict[Why, str]] = {
@@ -58,6 +59,7 @@ SENTENCES: Final[dict[Why, str]] = {
     Why.DONE: "The agent finished.",
     Why.SAID: "The agent said what it had to say.",
     Why.ENTRY_CHANGED: "The server describes the function otherwise since it was asked for, so it is asked anew.",
+    Why.WORD_WITHDRAWN: "What the server says of this function is approved no more, so it is asked anew.",
 }
 
 

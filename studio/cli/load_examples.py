@@ -105,7 +105,10 @@ def _git_can_be_shown(examples: Path, home: Path) -> bool:
 
 
 def _start_jobs(tenant: UUID) -> None:
-    """Start a job of each agent that is there, as the workspace's first person; nothing when there are jobs already."""
+    """Start a job of each agent that is there, as the workspace's first person; none when there are jobs already.
+
+    The archive is approved each time it is met at a new address: an approval counts for one server only.
+    """
     from base import db, ids
     from catalog.models import Agent, Stage
     from jobs.models import Job, Starter
@@ -113,48 +116,61 @@ def _start_jobs(tenant: UUID) -> None:
     from tenants.models import Membership, Role
 
     with db.read(tenant):
-        if Job.objects.exists():
-            return
+        fresh = not Job.objects.exists()
         person = Membership.objects.filter(role=Role.ADMIN).order_by("id").values_list("user_id", flat=True).first()
         there = set(Agent.objects.filter(plugin_version__stage=Stage.CURRENT).values_list("name", flat=True))
     waited_for = _unlisted(tenant)
-    if waited_for:
+    if waited_for and fresh:
         click.echo(f"no job was started: no node has listed {', '.join(waited_for)}; is `oz0 up` running?", err=True)
+    if waited_for:
         return
     if person is not None:
         _approve_archive(tenant, person)
     for agent in AGENTS:
-        if agent in there:
+        if fresh and agent in there:
             job = start_job(tenant=tenant, agent=agent, given={}, starter=Starter.PERSON, person=person)
             click.echo(f"started a job of {agent}: {ids.show(ids.JOB, job)}")
 
 
 def _approve_archive(tenant: UUID, person: int) -> None:
-    """Approve what the archive says of itself, as the demo's admin, but for the entry that says nothing."""
+    """Approve what the archive says of itself, as the demo's admin, but for the entry that says nothing.
+
+    At a new address what stood at the last one is approved; what a person took back there stays taken back.
+    """
     from base import db
-    from catalog.models import Function
+    from catalog.models import EntryApproval, Function, Stage, Tool
     from catalog.operations.approving import approve
+    from catalog.queries.trust import approvals_of
     from tenants.models import User
     from tenants.rules.who import Actor
 
     actor = Actor(User.objects.get(pk=person).get_username(), "the demo's start", person)
     with db.read(tenant):
-        listed = Function.objects.filter(listing__current=True, tool__slug="archive", annotations__readOnlyHint=True)
-        shown = dict(listed.values_list("name", "entry_digest"))
+        tool = Tool.objects.filter(slug="archive", plugin_version__stage=Stage.CURRENT).first()
+        if tool is None or approvals_of(tool).exists():
+            return
+        listed = Function.objects.filter(listing__current=True, tool=tool, annotations__readOnlyHint=True)
+        last = EntryApproval.objects.filter(tool_slug="archive").order_by("approved_at", "pk")
+        gone = {one.function for one in {one.function: one for one in last}.values() if one.withdrawn_at is not None}
+        shown = {name: digest for name, digest in listed.values_list("name", "entry_digest") if name not in gone}
     if shown:
         names = approve(tenant=tenant, tool="archive", shown=shown, actor=actor)
         click.echo(f"approved {', '.join(names)} of the archive's listing")
 
 
 def _unlisted(tenant: UUID) -> list[str]:
-    """The current tools without a listing, once a node had its time to read them."""
+    """The current tools without a listing from where they are now, once a node had its time to read them."""
+    from django.db.models import F, OuterRef, Q, Subquery
+
     from base import db
-    from catalog.models import Listing, Stage, Tool
+    from catalog.models import Connection, Listing, Stage, Tool
 
     ends = time.monotonic() + PATIENCE
     while True:
         with db.read(tenant):
-            listed = Listing.objects.filter(current=True).values("tool")
+            moved = Connection.objects.filter(name=OuterRef("tool__connection")).values("changed_at")
+            asked = Listing.objects.filter(current=True).annotate(moved_at=Subquery(moved))
+            listed = asked.filter(Q(moved_at=None) | Q(moved_at__lte=F("measured_at"))).values("tool")
             missing = Tool.objects.filter(plugin_version__stage=Stage.CURRENT).exclude(pk__in=listed)
             slugs = list(missing.order_by("slug").values_list("slug", flat=True))
         if not slugs or time.monotonic() > ends:

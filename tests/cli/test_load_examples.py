@@ -79,6 +79,7 @@ def test_the_archive_is_connected_and_what_it_says_of_itself_approved_by_the_fir
 ) -> None:
     monkeypatch.setattr(load_examples, "_git_can_be_shown", lambda *_: False)
     load("--no-jobs", "--archive", "127.0.0.1:8801")
+    load("--no-jobs", "--archive", "127.0.0.1:8802")
     list_every_tool()
     load("--archive", "127.0.0.1:8802")
     with db.read(first_tenant(ids.new())):
@@ -90,6 +91,28 @@ def test_the_archive_is_connected_and_what_it_says_of_itself_approved_by_the_fir
     assert approved == {"look"}
     assert {"connection.made", "connection.changed", "listing.approved"} <= set(verbs)
     assert {"archivist", "slow-reader"} <= agents
+
+
+@pytest.mark.rule("C3")
+def test_at_a_new_address_the_archive_is_approved_anew_but_for_what_a_person_took_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(load_examples, "_git_can_be_shown", lambda *_: False)
+    tenant = None
+    standing = []
+    for place, takes_back in (("127.0.0.1:8801", False), ("127.0.0.1:8802", True), ("127.0.0.1:8803", False)):
+        load("--no-jobs", "--archive", place)
+        list_every_tool()
+        load("--archive", place)
+        tenant = first_tenant(ids.new())
+        with db.write(tenant) as now:
+            here = EntryApproval.objects.filter(withdrawn_at=None, address__contains=place)
+            standing.append(set(here.values_list("function", flat=True)))
+            if takes_back:
+                here.update(withdrawn_at=now)
+    assert standing == [{"look"}, {"look"}, set()]
+    with db.read(tenant):
+        assert Job.objects.filter(agent_name="archivist").count() == 1
 
 
 def test_without_a_node_no_job_is_started_and_it_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from jobs.queries.trace import trace
 from jobs.rules.states import JOB_FINAL, CallState, JobState
 from jobs.tasks.host import Host
 from tenants.rules.who import SYSTEM
-from tests.builders import a_person, a_tenant
+from tests.builders import a_person, a_tenant, an_approval
 from tests.examples.archives import Archive, an_archive
 from tests.waiting import until
 
@@ -59,16 +59,9 @@ def taken_in(archive: Archive, home: Path) -> tuple[UUID, int]:
             return Listing.objects.filter(current=True).exists()
 
     until(listed, "the archive was never listed", 60)
-    with db.write(tenant) as now:
+    with db.write(tenant):
         for function in Function.objects.filter(name__in=["search", "count"]):
-            EntryApproval.objects.create(
-                tenant_id=tenant,
-                tool_slug="archive",
-                function=function.name,
-                entry_digest=function.entry_digest,
-                approved_by_id=person,
-                approved_at=now,
-            )
+            an_approval(person, function)
     return tenant, person
 
 

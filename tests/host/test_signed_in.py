@@ -13,7 +13,7 @@ from django.conf import LazySettings
 from django.db import connection
 
 from base import db
-from catalog.models import Connection, Credential, EntryApproval, Function, Listing, SignIn, Standing, Tool, Transport
+from catalog.models import Connection, Credential, Function, Listing, SignIn, Standing, Tool, Transport
 from catalog.operations import connections, listings, signing_in
 from catalog.operations.connections import Given
 from catalog.sessions.authorization import draw_proof
@@ -21,7 +21,7 @@ from jobs.models import Call
 from jobs.rules.states import CallState
 from jobs.tasks.host import Host
 from tenants.rules.who import SYSTEM, Actor
-from tests.builders import World, a_job, a_turn, a_world, see
+from tests.builders import World, a_job, a_turn, a_world, an_approval, see
 from tests.servers.guarded import Guarded, a_guarded_server
 from tests.waiting import until
 
@@ -74,16 +74,8 @@ def world(guarded: Guarded, host: Host) -> World:
             return Listing.objects.filter(current=True, server_name="guarded").exists()
 
     until(listed, "the server was never listed", 30)
-    with db.write(world.tenant) as now:
-        entry = Function.objects.get(listing__current=True, name="look")
-        EntryApproval.objects.create(
-            tenant_id=world.tenant,
-            tool_slug="shop",
-            function="look",
-            entry_digest=entry.entry_digest,
-            approved_by_id=world.person,
-            approved_at=now,
-        )
+    with db.write(world.tenant):
+        an_approval(world.person, Function.objects.get(listing__current=True, name="look"))
     return world
 
 

@@ -30,6 +30,7 @@ from tests.builders import (
     a_function,
     a_tenant,
     a_world,
+    an_approval,
     an_order,
     an_outcome,
     made,
@@ -198,16 +199,8 @@ def a_remote_world() -> World:
 
 
 def approve(world: World, name: str) -> None:
-    with db.write(world.tenant) as now:
-        entry = Function.objects.get(name=name, listing__current=True)
-        EntryApproval.objects.create(
-            tenant_id=world.tenant,
-            tool_slug="shop",
-            function=name,
-            entry_digest=entry.entry_digest,
-            approved_by_id=world.person,
-            approved_at=now,
-        )
+    with db.write(world.tenant):
+        an_approval(world.person, Function.objects.get(name=name, listing__current=True))
 
 
 @pytest.mark.rule("U1")
@@ -276,6 +269,7 @@ def test_a_token_is_never_sent_to_another_server(next_order: Callable[[World, UU
     first = an_order(world, call)
     reported(world, first, Progress(2, 4, ResumePoint("t2", 2, 4)))
     change(world.tenant, url="https://elsewhere.example.org/mcp", given=BEARER)
+    approve(world, "look")  # what that server says of itself is approved as well
     second = next_order(world, call, first)
     assert second.resume is None
     assert see(world, Attempt, second.attempt_id).started_over_because == "other_connection"

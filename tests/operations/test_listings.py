@@ -20,7 +20,7 @@ from catalog.rules.servers import ListedFunction, MeasuredListing
 from jobs.models import Call, Hold
 from jobs.operations import work
 from jobs.operations.holds import BadAnswer
-from jobs.operations.listings_changed import ask_anew
+from jobs.operations.listings_changed import ask_anew, word_withdrawn
 from jobs.rules.orders import End
 from jobs.rules.reasons import Reason
 from jobs.rules.states import CallState, HoldState
@@ -89,6 +89,14 @@ def approvals(world: World) -> dict[str, bool]:
     with db.read(world.tenant):
         rows = EntryApproval.objects.order_by("approved_at").values_list("function", "withdrawn_at")
         return {function: withdrawn is None for function, withdrawn in rows}
+
+
+def withdrawn(world: World, name: str, actor: Actor | None = None) -> None:
+    """The approval of an entry is taken back, as the tool's page does it."""
+    digest = shown(world, name)[name]
+    by = actor or pat(world)
+    approving.withdraw(tenant=world.tenant, tool="shop", function=name, shown=digest, actor=by, note="it lied")
+    word_withdrawn(tenant=world.tenant, tool="shop", function=name)
 
 
 def answered(world: World, hold: UUID, said: str) -> object:
@@ -238,13 +246,30 @@ def test_another_entry_that_changes_leaves_an_approval_alone() -> None:
     assert approvals(world) == {"look": True}
 
 
+@pytest.mark.rule("C3")
+@pytest.mark.rule("A12")
 def test_an_approval_can_be_taken_back() -> None:
     world = a_world()
     make_remote(world)
     approve(tenant=world.tenant, tool="shop", shown=shown(world, "look"), actor=pat(world))
-    assert approving.withdraw(tenant=world.tenant, tool="shop", function="look", actor=pat(world))
-    assert not approving.withdraw(tenant=world.tenant, tool="shop", function="look", actor=pat(world))
+    withdrawn(world, "look")
     assert approvals(world) == {"look": False}
+    with pytest.raises(ListingMoved, match="no approval of look as you were shown it stands any more"):
+        withdrawn(world, "look")
+    with db.read(world.tenant):
+        (entry,) = AuditEntry.objects.filter(verb="listing.withdrawn")
+    assert (entry.actor, entry.object, entry.before) == ("pat", "tool shop", shown(world, "look"))
+    assert entry.note == "it lied"
+
+
+@pytest.mark.rule("A5")
+def test_a_program_takes_no_approval_back() -> None:
+    world = a_world()
+    make_remote(world)
+    approve(tenant=world.tenant, tool="shop", shown=shown(world, "look"), actor=pat(world))
+    with pytest.raises(BadApproval, match="signed-in person"):
+        withdrawn(world, "look", actor=Actor("key", "api key", None))
+    assert approvals(world) == {"look": True}
 
 
 @pytest.mark.rule("C3")

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from base import db, ids
-from catalog.models import Connection, Credential, EntryApproval, Function, SignIn, Standing, Tool, Transport
+from catalog.models import Connection, Credential, Function, SignIn, Standing, Tool, Transport
 from catalog.operations import connections, refreshing, sign_ins, signing_in
 from catalog.operations.connections import Given
 from catalog.queries import sign_ins as queries
@@ -28,7 +28,7 @@ from studio.embedded import Postgres
 from tenants.models import AuditEntry, Secret
 from tenants.operations import vault
 from tenants.rules.who import SYSTEM, Actor
-from tests.builders import World, a_call, a_world, an_order, made, see, settle
+from tests.builders import World, a_call, a_world, an_approval, an_order, made, see, settle
 from tests.races import Pause, Side, until_blocked_or_ended
 from tests.servers.guarded import Guarded, a_guarded_server
 
@@ -298,17 +298,10 @@ def test_a_client_that_the_provider_has_forgotten_is_registered_anew(
 
 def over_the_connection(world: World) -> None:
     """Let the world's tool be reached over the connection, its entries approved."""
-    with db.write(world.tenant) as now:
+    with db.write(world.tenant):
         Tool.objects.filter(slug="shop").update(transport=Transport.URL, connection="guarded", argv=[])
         for function in Function.objects.all():
-            EntryApproval.objects.create(
-                tenant_id=world.tenant,
-                tool_slug="shop",
-                function=function.name,
-                entry_digest=function.entry_digest,
-                approved_by_id=world.person,
-                approved_at=now,
-            )
+            an_approval(world.person, function)
 
 
 def test_the_servers_spec_carries_the_token_and_says_what_is_wrong_with_it(

@@ -296,3 +296,71 @@ def test_a_hostile_description_stays_text_on_every_page() -> None:
         assert "<script>alert" not in html
         assert "\u202e" not in html
         assert "<img" not in html
+
+
+# --- taking an approval back -------------------------------------------------------------------------------------
+
+WITHDRAW = "/catalog/tools/archive/withdraw/"
+
+
+def approved(world: World) -> list[str]:
+    """What the tool's page sends to take each approval back."""
+    form = page(world, "/catalog/tools/archive/").partition("Approved entries")[2]
+    return re.findall(r'name="shown" value="([^"]+)"', form)
+
+
+@pytest.mark.rule("C3")
+@pytest.mark.rule("A12")
+def test_an_approval_is_taken_back_on_the_tools_page_with_a_reason_for_the_audit_log() -> None:
+    world = a_world()
+    a_remote_tool(world)
+    (entry,) = approved(world)
+    assert entry.startswith("fetch:")
+    assert "by pat-acme" in plain(page(world, "/catalog/tools/archive/"))
+    answer = visitor(world).post(WITHDRAW, {"shown": entry, "note": "it forwards documents"}, follow=True)
+    assert "You took back the approval of fetch: its word counts no more." in plain(text_of(answer))
+    assert standing(world) == set()
+    words = plain(page(world, "/catalog/tools/archive/"))
+    assert "3 entries of this remote server wait for approval" in words
+    assert "Approved entries" not in words
+    with db.read(world.tenant):
+        (noted,) = AuditEntry.objects.filter(verb="listing.withdrawn")
+    assert (noted.actor, noted.note) == ("pat-acme", "it forwards documents")
+
+
+@pytest.mark.rule("C3")
+@pytest.mark.parametrize("shown", ["", "fetch", "fetch:", "search:0", "gone:0", "fetch:" + "0" * 64])
+def test_what_is_not_approved_as_it_was_shown_is_not_taken_back(shown: str) -> None:
+    world = a_world()
+    a_remote_tool(world)
+    answer = visitor(world).post(WITHDRAW, {"shown": shown}, follow=True)
+    assert "Nothing was taken back" in plain(text_of(answer))
+    assert standing(world) == {"fetch"}
+
+
+@pytest.mark.rule("A5")
+def test_an_approval_is_taken_back_by_a_post_with_its_token_only() -> None:
+    world = a_world()
+    a_remote_tool(world)
+    (entry,) = approved(world)
+    assert visitor(world).get(WITHDRAW, {"shown": entry}).status_code == 405
+    assert visitor(world, strict=True).post(WITHDRAW, {"shown": entry}).status_code == 403
+    assert standing(world) == {"fetch"}
+
+
+@pytest.mark.rule("C3")
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
+def test_who_may_not_approve_takes_none_back_and_reads_why(role: Role) -> None:
+    world = a_world()
+    a_remote_tool(world)
+    (entry,) = approved(world)
+    other = a_person(world.tenant, "vic", role)
+    html = text_of(visitor(world, other).get("/catalog/tools/archive/"))
+    assert f'disabled title="Authors and admins approve what a server says; your role here is {role}."' in html
+    assert WITHDRAW not in html
+    assert visitor(world, other).post(WITHDRAW, {"shown": entry}).status_code == 403
+    assert standing(world) == {"fetch"}
+
+
+def test_a_plugins_own_tool_shows_no_approvals() -> None:
+    assert "Approved entries" not in page(a_world(), "/catalog/tools/shop/")
