@@ -9,11 +9,12 @@ import click
 if TYPE_CHECKING:
     from catalog.rules.findings import Finding
     from catalog.rules.lint import Costs
+    from catalog.rules.lint_reports import Report
     from catalog.rules.manifest import ToolSpec
     from catalog.rules.plugins import PluginSpec
     from catalog.rules.servers import MeasuredListing
 
-FOUND, UNREADABLE, NOT_LISTED = 1, 3, 4  # exit codes; 2 is a wrong call of the command
+UNREADABLE, NOT_LISTED = 3, 4  # exit codes of inspect; 2 is a wrong call of the command
 MOST_SHOWN: Final = 200
 
 folder_argument = click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
@@ -57,30 +58,62 @@ def inspect(folder: Path, as_json: bool) -> None:
 
 @plugin.command()
 @folder_argument
-@json_option
-def lint(folder: Path, as_json: bool) -> None:
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["text", "json", "sarif", "junit"]),
+    default="text",
+    help="text for a person, json for a program, sarif (2.1.0) for code scanning, junit for a test report.",
+)
+@click.option("--json", "shape", flag_value="json", help="The same as --format json.")
+@click.option("--strict", is_flag=True, help="Count warnings as errors.")
+def lint(folder: Path, shape: str, strict: bool) -> None:
     """Check the plugin in FOLDER by its files and its oz0-listing.json; no server is started.
 
-    Exit code 0: no error; 1: at least one error; 3: the plugin's files cannot be read.
+    Exit code 0: clean, or only warnings; 1: errors; 2: a wrong call; 3: there is no listing to check, or it is damaged.
     """
-    from catalog.rules import listing_file
-    from catalog.rules.findings import Severity
-    from catalog.rules.lint import lint as findings_of
+    from base import folders
+    from catalog.rules.lint_reports import Report
 
-    files, spec = _read(folder, as_json)
+    if not folder.is_dir():
+        raise click.BadParameter(f"{folder}: there is no such folder; name the one that holds oz0-plugin.yaml")
+    try:
+        name, found = _linted(dict(folders.files_of(folder)))
+    except folders.BadFolder as error:
+        raise click.BadParameter(str(error)) from error
+    base = f"{folder.resolve().as_uri()}/"
+    report = Report(name, tuple(found), strict=strict, version=_version(), base=base)
+    _show_report(report, shape)
+    raise SystemExit(report.exit)
+
+
+def _version() -> str:
+    """This program's, empty when it runs from its sources without being installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("oz0-studio")
+    except PackageNotFoundError:
+        return ""
+
+
+def _linted(files: dict[str, bytes]) -> "tuple[str, list[Finding]]":
+    """The plugin's name, empty when it cannot be read, and every finding."""
+    from catalog.rules import lint as check
+    from catalog.rules import listing_file
+    from catalog.rules.plugins import read_plugin
+    from catalog.rules.problems import BadPlugin
+
+    try:
+        spec = read_plugin(files)
+    except BadPlugin as error:
+        return "", check.unreadable(error.problems)
     content = files.get(listing_file.LISTING_FILE)
     try:
         listing = listing_file.read(content) if content is not None else None
     except listing_file.BadListingFile as error:
-        _refuse(f"{listing_file.LISTING_FILE}: {error}\n  fix: run `oz0 plugin inspect` on this folder", as_json)
-    found = findings_of(spec, files, listing)
-    errors = sum(finding.severity is Severity.ERROR for finding in found)
-    if as_json:
-        _print({"plugin": spec.name, "measured": listing is not None, "findings": [one.as_json() for one in found]})
-    else:
-        _show_findings(found, errors)
-    if errors:
-        raise SystemExit(FOUND)
+        return spec.name, [check.damaged(str(error))]
+    return spec.name, check.lint(spec, files, listing)
 
 
 def _read(folder: Path, as_json: bool) -> "tuple[dict[str, bytes], PluginSpec]":
@@ -173,14 +206,38 @@ def _show_costs(spec: "PluginSpec", costs: "Costs", failed: dict[str, str], as_j
         click.echo(f"not listed: {tool}: {shown}", err=True)
 
 
-def _show_findings(found: "list[Finding]", errors: int) -> None:
+def _show_report(report: "Report", shape: str) -> None:
+    """Print it. What is not ours to escape is shown with its hidden characters visible; JSON escapes them itself."""
+    from base.figures import plural
+    from catalog.rules import lint_reports
+
+    match shape:
+        case "json":
+            _print(lint_reports.as_json(report))
+        case "sarif":
+            click.echo(json.dumps(lint_reports.as_sarif(_visible(report)), indent=2))
+        case "junit":
+            click.echo(lint_reports.as_junit(_visible(report)), nl=False)
+        case _:
+            for finding in _visible(report).findings:
+                click.echo(str(finding))
+            click.echo(f"{plural(report.errors, 'error')}, {plural(report.warnings, 'warning')}")
+
+
+def _visible(report: "Report") -> "Report":
+    from dataclasses import replace
+
     from base.text import visible
 
-    for finding in found:
-        click.echo("\n".join(visible(line, 4_000) for line in str(finding).splitlines()))
-    warnings = len(found) - errors
-    click.echo(f"{errors} error{'' if errors == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}")
+    def lines(text: str) -> str:
+        return "\n".join(visible(line, 4_000) for line in text.splitlines())
+
+    shown = [
+        replace(one, key=visible(one.key, 400), message=lines(one.message), fix=lines(one.fix))
+        for one in report.findings
+    ]
+    return replace(report, findings=tuple(shown))
 
 
 def _print(value: dict[str, Any]) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False))
+    click.echo(json.dumps(value))

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
@@ -37,18 +38,18 @@ def test_inspect_measures_and_lint_reads_what_it_kept_without_starting_a_server(
     linted = oz0("lint", billing, "--json")
     assert linted.exit_code == 1
     found = {one["code"]: one for one in json.loads(linted.stdout)["findings"]}
-    assert set(found) == {"listing.old", "tools.budget"}
+    assert set(found) == {"listing.old", "tools.budget", "tools.undeclared"}
     assert found["tools.budget"]["file"] == "agents/know-it-all.yaml"
     words = oz0("lint", billing)
     assert words.exit_code == 1
     assert "error[tools.budget]: agents/know-it-all.yaml: limits.tool_tokens: agent know-it-all" in words.output
-    assert "1 error, 1 warning" in words.output
+    assert "1 error, 2 warnings" in words.output
 
 
 @pytest.mark.rule("T5")
-def test_lint_without_a_listing_says_so_and_is_no_error(billing: Path) -> None:
+def test_lint_without_a_listing_says_so_and_is_no_clean_end(billing: Path) -> None:
     linted = oz0("lint", billing)
-    assert linted.exit_code == 0
+    assert linted.exit_code == 3
     assert "there is no measured listing, so names and token budgets were not checked" in linted.output
 
 
@@ -60,11 +61,11 @@ def test_a_server_that_does_not_start_is_named_with_what_it_said(billing: Path) 
     assert "no ledger today" in inspected.stderr
 
 
-@pytest.mark.parametrize("words", [("inspect",), ("lint",), ("lint", "--json")])
-def test_files_that_cannot_be_read_are_named_with_the_fix(tmp_path: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("words", "code"), [(("inspect",), 3), (("lint",), 1), (("lint", "--json"), 1)])
+def test_files_that_cannot_be_read_are_named_with_the_fix(tmp_path: Path, words: tuple[str, ...], code: int) -> None:
     (tmp_path / "oz0-plugin.yaml").write_text("name: shop\nversion: 1\n")
     done = oz0(*words, tmp_path)
-    assert done.exit_code == 3
+    assert done.exit_code == code
     assert "fix" in done.stdout + done.stderr
 
 
@@ -72,4 +73,50 @@ def test_a_damaged_listing_is_told(billing: Path) -> None:
     (billing / "oz0-listing.json").write_text("{}")
     done = oz0("lint", billing)
     assert done.exit_code == 3
-    assert "oz0-listing.json: it is not of format 1" in done.stderr
+    assert "error[listing.damaged]: oz0-listing.json: it is not of format 1" in done.output
+
+
+@pytest.fixture
+def linted(billing: Path) -> Path:
+    """The example with its listing, measured of these files."""
+    assert oz0("inspect", billing).exit_code == 0
+    return billing
+
+
+@pytest.mark.rule("T6")
+def test_one_lint_in_four_shapes_finds_the_same_and_ends_the_same(linted: Path) -> None:
+    done = {shape: oz0("lint", linted, "--format", shape) for shape in ("text", "json", "sarif", "junit")}
+    assert {one.exit_code for one in done.values()} == {1}
+    assert "error[tools.budget]: agents/know-it-all.yaml" in done["text"].stdout
+    found = json.loads(done["json"].stdout)["findings"]
+    (run,) = json.loads(done["sarif"].stdout)["runs"]
+    assert [one["ruleId"] for one in run["results"]] == [one["code"] for one in found]
+    assert run["originalUriBaseIds"]["PLUGIN"]["uri"] == f"{linted.resolve().as_uri()}/"
+    suite = ElementTree.fromstring(done["junit"].stdout)[0]
+    assert suite.attrib["failures"] == str(sum(one["severity"] == "error" for one in found))
+
+
+@pytest.mark.rule("T6")
+def test_warnings_end_clean_unless_they_are_to_count(linted: Path) -> None:
+    (linted / "agents" / "know-it-all.yaml").unlink()
+    assert oz0("inspect", linted).exit_code == 0
+    assert oz0("lint", linted).exit_code == 0
+    (linted / "README.md").write_text("Another.")
+    assert "listing.old" in oz0("lint", linted).output
+    assert oz0("lint", linted).exit_code == 0
+    assert oz0("lint", linted, "--strict").exit_code == 1
+
+
+@pytest.mark.rule("T6")
+@pytest.mark.parametrize("shape", ["text", "json", "sarif", "junit"])
+def test_what_cannot_be_measured_is_told_in_every_shape(billing: Path, shape: str) -> None:
+    done = oz0("lint", billing, "--format", shape)
+    assert done.exit_code == 3
+    assert "listing.missing" in done.stdout
+
+
+@pytest.mark.rule("T6")
+@pytest.mark.parametrize("words", [("--format", "html"), ("nowhere",)])
+def test_a_wrong_call_ends_with_2(tmp_path: Path, words: tuple[str, ...]) -> None:
+    paths = [tmp_path / word if not word.startswith("-") and word != "html" else word for word in words]
+    assert oz0("lint", *paths).exit_code == 2

@@ -82,6 +82,24 @@ def test_a_plugin_over_its_own_budget_is_an_error_that_names_its_manifest() -> N
     assert (finding.file, finding.key, finding.code) == ("oz0-plugin.yaml", "tool_tokens", "tools.budget")
 
 
+@pytest.mark.rule("C4")
+@pytest.mark.rule("T6")
+def test_an_undeclared_function_is_a_warning_with_the_annotation_to_paste() -> None:
+    files, kept = FILES, read(measured(LOOK, LOOK | {"name": "post", "annotations": {}}))
+    (finding,) = [one for one in lint(read_plugin(files), files, kept) if one.code == "tools.undeclared"]
+    assert (finding.severity, finding.key) == ("warning", "shop.post")
+    assert "it has no annotations, so nobody knows whether it changes anything" in finding.message
+    assert "@server.tool(annotations=ToolAnnotations(read_only_hint=True))" in finding.fix
+
+
+@pytest.mark.rule("T5")
+def test_a_server_that_was_not_listed_is_told_and_a_remote_one_is_not_expected_to_be() -> None:
+    more = MANIFEST.replace(b"agents:", b"  - {id: bank, mcp: [bank]}\n  - {id: far, url: https://a.example/}\nagents:")
+    files = FILES | {"oz0-plugin.yaml": more}
+    missing = [one for one in lint(read_plugin(files), files, read(measured(LOOK))) if one.code == "listing.missing"]
+    assert [one.key for one in missing] == ["bank"]
+
+
 @pytest.mark.rule("C1")
 def test_a_name_that_no_provider_takes_is_an_error_by_name() -> None:
     names = ["a.b", "a/b", "a b", "é", "x" * 59]
