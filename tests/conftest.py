@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OZ0_SECRET_KEY", "for tests only")
@@ -13,22 +12,28 @@ os.environ["BROKER_URL"] = os.environ["REDIS_URL"]
 os.environ["DJANGO_SETTINGS_MODULE"] = "studio.settings"
 
 import django
-import environ
 import psycopg
 import pytest
-from django.core.management import call_command
 from django.db import connections
 from pytest_django import DjangoDbBlocker
 
 from studio import embedded
+from tests import clusters
 
 django.setup()
 import studio.celery  # noqa: E402, F401 - its settings make a dead broker cost next to nothing
 
 
-def _connect_django(url: str) -> None:
-    connections["default"].close()
-    connections["default"].settings_dict.update({**environ.Env.db_url_config(url), "CONN_MAX_AGE": None})
+def pytest_configure(config: pytest.Config) -> None:
+    """Once for all workers."""
+    if not hasattr(config, "workerinput"):
+        clusters.begin()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Once for all workers."""
+    if not hasattr(config, "workerinput"):
+        clusters.forget()
 
 
 @pytest.fixture(scope="session")
@@ -36,13 +41,10 @@ def cluster(
     tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[embedded.Postgres]:
     """A PostgreSQL for this run, migrated as its owner; Django connects to it as the application's role."""
-    folder: Path = tmp_path_factory.mktemp("postgres")
-    with embedded.postgres(folder, fsync=False, keep=False) as server, django_db_blocker.unblock():
-        _connect_django(server.url_owner)
-        call_command("migrate", verbosity=0)
-        _connect_django(server.url_app)
-        yield server
-        connections.close_all()
+    with django_db_blocker.unblock():
+        folder = clusters.seed(tmp_path_factory.mktemp("postgres"))
+        with embedded.postgres(folder, fsync=False, keep=False) as server, clusters.connected(server.url_app):
+            yield server
 
 
 def _delete_all(admin: psycopg.Connection[Any], tables: list[str]) -> None:

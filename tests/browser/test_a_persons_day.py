@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import ROOT
+from tests.clusters import seed
 from tests.faults.studios import Studio, state_folder, studio_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.faults, pytest.mark.timeout(400)]
@@ -20,8 +21,8 @@ PATIENT = 60_000  # milliseconds for what several processes bring about
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    """The whole studio in an empty folder, with the examples loaded and no job started."""
-    with state_folder(tmp_path_factory.mktemp("day")) as home, studio_in(home) as studio:
+    """The whole studio in a folder of its own, with the examples loaded and no job started."""
+    with state_folder(tmp_path_factory.mktemp("day")) as home, studio_in(seed(home)) as studio:
         studio.ready()
         env = os.environ | {"OZ0_HOME": str(home)}
         for name in ("DATABASE_URL", "REDIS_URL", "BROKER_URL", "OZ0_SECRET_KEY"):

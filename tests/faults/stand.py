@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import environ
 import psutil
 import psycopg
-from django.core.management import call_command
 from django.db import connections
 
 from approvals.operations.decide import Person, decide
@@ -32,6 +30,7 @@ from jobs.rules.states import JOB_FINAL, NodeState
 from studio import celery, embedded
 from tenants.rules.who import SYSTEM, Actor
 from tests.builders import a_person, a_tenant
+from tests.clusters import connected, seed
 from tests.faults.processes import lives
 from tests.waiting import until
 
@@ -326,21 +325,6 @@ class Services(Stand):
 
 
 @contextmanager
-def connected(url: str) -> Iterator[None]:
-    """This process's own queries go to this database."""
-    django = connections["default"]
-    before = dict(django.settings_dict)
-    django.close()
-    django.settings_dict.update({**environ.Env.db_url_config(url), "CONN_MAX_AGE": None})
-    try:
-        yield
-    finally:
-        django.close()
-        django.settings_dict.clear()
-        django.settings_dict.update(before)
-
-
-@contextmanager
 def waking(url: str) -> Iterator[None]:
     """This process's own messages go to this broker, as those of the web's process do."""
     app = celery.WakingCelery("drill", broker=url, set_as_current=False)
@@ -356,9 +340,8 @@ def waking(url: str) -> Iterator[None]:
 @contextmanager
 def a_stand(folder: Path) -> Iterator[Services]:
     """A stand with its services."""
+    seed(folder)
     with embedded.valkey(folder, keep=False) as broker, embedded.postgres(folder, keep=False) as postgres:
-        with connected(postgres.url_owner):
-            call_command("migrate", verbosity=0)
         with connected(postgres.url_app), waking(broker.url_broker):
             stand = Services(folder, postgres, broker)
             try:

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from studio.embedded import kept
+from tests.clusters import seed
 from tests.faults.processes import alive, family, lives, until
 from tests.faults.studios import READY_IN, free_port, state_folder, studio_in
 
@@ -23,7 +24,7 @@ def studio(tmp_path_factory):
 def home(tmp_path_factory):
     """A folder in which one studio after the other is started and ended."""
     with state_folder(tmp_path_factory.mktemp("ends")) as folder:
-        yield folder
+        yield seed(folder)
 
 
 def test_it_prints_one_link_as_soon_as_pages_are_served(studio):

@@ -13,9 +13,10 @@ from pytest_django import DjangoDbBlocker
 from jobs.rules.reasons import Reason
 from jobs.rules.states import AttemptState, CallState, JobState
 from studio.embedded import kept
+from tests.clusters import connected, seed
 from tests.faults.processes import family, lives
 from tests.faults.processes import until as happens
-from tests.faults.stand import PATIENCE, Services, Stand, connected
+from tests.faults.stand import PATIENCE, Services, Stand
 from tests.faults.studios import GONE_IN, Studio, state_folder, studio_in
 from tests.waiting import until
 
@@ -96,6 +97,7 @@ def test_whatever_ends_it_calls_are_settled_or_lost_and_the_next_start_goes_on(
     tmp_path: Path, django_db_blocker: DjangoDbBlocker
 ) -> None:
     with django_db_blocker.unblock(), state_folder(tmp_path / "home") as home:
+        seed(home)
         with studio_in(home) as studio, at(studio):
             stand = Stand(home)
             stand.use_plugin("--stay", timeout=TIMEOUT)
