@@ -10,10 +10,13 @@ READY := $(if $(filter .venv,$(VENV)),.venv/.ready)
 PIP_ENV := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_REQUIRE_VIRTUALENV=0 PIP_USER=0 PIP_CONSTRAINT=/dev/null PIP_NO_INPUT=1
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 PYTEST := $(BIN)/python -m pytest
-# On two cores, each with a database of its own. What kills waits more than it works, so two files of it run side by
-# side, each with services of its own; what is timed in a browser runs alone.
-FAST := -n 2 --dist worksteal -m "not browser and not faults"
-KILLING := -n 2 --dist loadfile -m "faults and not browser"
+# For two cores: what starts processes waits more than it works, so more files run side by side than there are cores,
+# each worker with services of its own.
+FAST := -n 4 --dist worksteal -m "not browser and not faults"
+KILLING := -n 3 --dist loadfile -m "faults and not browser"
+BROWSING := -n 2 --dist loadfile -m browser
+# The developer's loop leaves out what starts servers: nodes, tools, commands, examples.
+LOOP := -n 3 --dist worksteal -m "not browser and not faults" tests/rules tests/repo tests/operations tests/pages
 # These read the settings and need no database.
 SETTINGS := OZ0_SECRET_KEY=unused DATABASE_URL=postgres://unused@127.0.0.1/unused
 
@@ -27,12 +30,15 @@ run: $(READY) ## Start the studio with its demo; the first line with http:// sig
 	$(BIN)/oz0 up --demo
 
 test: $(READY) browser static ## Prove everything, with a real browser and killed processes
-	$(PYTEST) $(FAST)
-	$(PYTEST) $(KILLING)
-	$(PYTEST) -m browser
+	@failed=; \
+	$(PYTEST) $(FAST) || failed="$$failed fast"; \
+	$(PYTEST) $(KILLING) || failed="$$failed killing"; \
+	$(PYTEST) $(BROWSING) || failed="$$failed browser"; \
+	if [ -n "$$failed" ]; then echo "make test: FAILED in:$$failed (each part's summary is above)"; exit 1; fi; \
+	echo "make test: all passed"
 
-check: $(READY) static ## The developer's loop, under a minute: all but the browser and the killing
-	$(PYTEST) -q $(FAST)
+check: $(READY) static ## The developer's loop: all that starts no server, no browser and kills nothing
+	$(PYTEST) -q $(LOOP)
 
 fix: $(READY) ## Format the code and mend what can be mended by itself
 	$(BIN)/ruff check --fix-only --quiet .
