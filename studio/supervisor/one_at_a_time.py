@@ -23,7 +23,8 @@ class Lock:
             holder = os.read(self._file, 500).decode(errors="replace").strip()
             os.close(self._file)
             raise CannotStart(
-                f"oz0 is already up in {home} ({holder}): stop that one with Ctrl-C, or set OZ0_HOME to another folder"
+                f"oz0 is already up in {home} ({holder}): stop that one (Ctrl-C in its terminal, or `kill` and that"
+                " number), or set OZ0_HOME to another folder"
             ) from error
         self.left_behind = bool(os.read(self._file, 1))
         """Whether the last holder died without an orderly end, so that its children may still be going."""

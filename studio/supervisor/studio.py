@@ -11,6 +11,8 @@ from pathlib import Path
 from signal import SIGINT
 from typing import Final
 
+import psutil
+
 from studio.embedded import kept
 from studio.embedded.failure import CannotStart, Interrupted
 from studio.embedded.postgres import Postgres
@@ -25,6 +27,7 @@ from studio.supervisor.terminal import Terminal
 # all of it in under five seconds (RULES L10).
 OUTLIVE: Final = QUICK_LIMIT + 0.3
 EXAMPLES: Final = Path(__file__).resolve().parents[2] / "examples"
+HIGHEST_PORT: Final = 65_535
 LEFTOVERS: Final = 6.0  # seconds in which the children of a supervisor that was killed are certainly gone
 
 
@@ -163,14 +166,27 @@ def _wait_for_port(port: int, seconds: float) -> None:
             except OSError as error:
                 if error.errno == errno.EACCES:
                     raise CannotStart(
-                        f"this account may not open port {port}: choose one above 1023 with --port"
+                        f"this account may not open port {port}: choose one above 1023,"
+                        " with `oz0 up --port 8000` or `make run PORT=8000`"
                     ) from error
                 if error.errno != errno.EADDRINUSE:
                     raise
             else:
                 return
         if time.monotonic() > limit:
+            other = port + 1 if port < HIGHEST_PORT else port - 1
             raise CannotStart(
-                f"port {port} is taken by another program: choose another one with --port, such as --port {port + 1}"
+                f"port {port} is taken by {_listener(port)}: choose another one,"
+                f" with `oz0 up --port {other}` or `make run PORT={other}`"
             )
         time.sleep(0.1)
+
+
+def _listener(port: int) -> str:
+    """Who listens on a port, as far as this account may see."""
+    try:
+        found = psutil.net_connections("tcp")
+        pid = next(one.pid for one in found if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port)
+        return f"{psutil.Process(pid).name()} (process {pid})" if pid else "another account's program"
+    except (StopIteration, psutil.Error, OSError):
+        return "another program"

@@ -1,7 +1,6 @@
 """A real browser against the real server: `studio` is the web process, `browser` Chromium, `page` a signed-in tab."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -18,10 +17,10 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from studio import embedded
 from tenants.models import User
+from tests.browser.chromium import MISSING, chromium
 from tests.builders import World, a_world
 from tests.waiting import until
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 QUIET = [
     "--no-sandbox",
     "--disable-gpu",
@@ -93,8 +92,8 @@ def _answers(url: str) -> bool:
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """The Chromium of this machine."""
-    program = next((found for name in NAMES if (found := shutil.which(name))), None)
-    assert program is not None, "no Chromium on the PATH: install one (on Debian `apt-get install chromium`)"
+    program = chromium()
+    assert program is not None, MISSING
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv(
             "DJANGO_ALLOW_ASYNC_UNSAFE", "1"

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 
+import psutil
 import pytest
 
 
@@ -45,7 +46,8 @@ def test_a_taken_port_is_named_with_the_way_out(tmp_path):
         done = oz0("up", "--port", str(port), home=tmp_path)
     assert done.returncode == 1
     assert done.stderr == (
-        f"Error: port {port} is taken by another program: choose another one with --port, such as --port {port + 1}\n"
+        f"Error: port {port} is taken by {psutil.Process().name()} (process {os.getpid()}): choose another one,"
+        f" with `oz0 up --port {port + 1}` or `make run PORT={port + 1}`\n"
     )
 
 

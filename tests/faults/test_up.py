@@ -44,7 +44,7 @@ def test_a_second_one_in_the_same_folder_is_refused_with_the_address_of_the_firs
         second.reader.join(10)
     assert second.lines == [
         f"Error: oz0 is already up in {studio.home} (process {studio.process.pid}, http://127.0.0.1:{studio.port}/): "
-        "stop that one with Ctrl-C, or set OZ0_HOME to another folder"
+        "stop that one (Ctrl-C in its terminal, or `kill` and that number), or set OZ0_HOME to another folder"
     ]
 
 

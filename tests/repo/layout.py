@@ -9,7 +9,7 @@ from typing import Final
 from tests.repo.tree import PRODUCT, Finding, files
 
 ROOT_FOLDERS: Final = frozenset(
-    {*PRODUCT, ".ci", "benchmarks", "docs", "examples", "static", "templates", "tests"},
+    {*PRODUCT, ".ci", "benchmarks", "docs", "examples", "make", "static", "templates", "tests"},
 )
 ROOT_FILES: Final = frozenset(
     {
