@@ -24,7 +24,9 @@ GONE_IN = 5.0
 class Studio:
     """A supervisor started as a person would, and what it printed so far."""
 
-    def __init__(self, home: Path, port: int, **env_more: str) -> None:
+    def __init__(
+        self, home: Path, port: int, *, demo: bool = False, cwd: Path | None = None, **env_more: str
+    ) -> None:
         env = {
             name: value
             for name, value in os.environ.items()
@@ -34,7 +36,8 @@ class Studio:
         self.port = port
         self.lines: list[str] = []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "studio.cli", "up", "--port", str(port)],
+            [sys.executable, "-m", "studio.cli", "up", "--port", str(port), *(["--demo"] if demo else [])],
+            cwd=cwd,
             env=env | {"OZ0_HOME": str(home), "OZ0_DRAIN": "1"} | env_more,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -114,9 +117,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def studio_in(home: Path, port: int | None = None, **env_more: str) -> Iterator[Studio]:
+def studio_in(
+    home: Path, port: int | None = None, *, demo: bool = False, cwd: Path | None = None, **env_more: str
+) -> Iterator[Studio]:
     """A studio in this state folder, ended when the context is."""
-    studio = Studio(home, port or free_port(), **env_more)
+    studio = Studio(home, port or free_port(), demo=demo, cwd=cwd, **env_more)
     try:
         yield studio
     finally:
