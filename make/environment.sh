@@ -41,7 +41,11 @@ find_python() {
     fi
     for candidate in "$@"; do
         path=$(command -v "$candidate") || continue
-        version=$(version_of "$path") || continue
+        version=$(version_of "$path") || {
+            unfit="$unfit
+  $path cannot be run"
+            continue
+        }
         case $version in
         3.12.* | 3.13.* | 3.14.*)
             if "$path" -c 'import ensurepip, venv' 2>/dev/null; then

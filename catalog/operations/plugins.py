@@ -46,7 +46,7 @@ def register(*, tenant: UUID, folder: Path, home: Path, actor: Actor) -> Registe
         current = PluginVersion.objects.filter(plugin=plugin, stage=Stage.CURRENT).first()
         if current is not None and current.digest == spec.digest:
             return Registered(current.pk, spec.name, spec.digest, fresh=False)
-        _refuse_taken_names(spec, plugin)
+        refuse_taken_names(spec, plugin)
         _connect(spec, actor)
         if current is not None:
             _retire(current)
@@ -86,8 +86,11 @@ def connection_name(tool: ToolSpec) -> str:
     return tool.connection or tool.id.lower()
 
 
-def _refuse_taken_names(spec: PluginSpec, plugin: Plugin) -> None:
-    """Tools and agents are called by name in the whole tenant, so two plugins cannot share one (RULES C1)."""
+def refuse_taken_names(spec: PluginSpec, plugin: Plugin) -> None:
+    """Tools and agents are called by name in the whole tenant, so two plugins cannot share one (RULES C1).
+
+    Demands an open read or write. Raises `BadPlugin`.
+    """
     others = PluginVersion.objects.filter(stage=Stage.CURRENT).exclude(plugin=plugin)
     tools = Tool.objects.filter(plugin_version__in=others, slug__in=[tool.id for tool in spec.tools])
     agents = Agent.objects.filter(plugin_version__in=others, name__in=[agent.name for agent in spec.agents])

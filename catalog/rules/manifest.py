@@ -12,6 +12,7 @@ from catalog.rules.templates import Allowed, Values, fill_text, trouble
 MANIFEST: Final = "oz0-plugin.yaml"
 TOOL_ID_LONGEST: Final = 48
 MANUAL_MOST: Final = 8
+VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 RESERVED_TOOL: Final = "oz"  # the platform's own functions are sent as oz__… (RULES C8)
 
 _VERSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]{0,63}\Z")
@@ -23,6 +24,7 @@ class ToolSpec:
 
     `url` is a whole address, or a path on the server of the connection.
 
+    `env` names variables that the program gets; their values lie in the vault.
     `manual` names skills of the same plugin, without its prefix. `check` says per function how a person finds out
     whether a write happened (RULES U7).
     """
@@ -39,6 +41,7 @@ class ToolSpec:
     sensitive: bool = False
     manual: tuple[str, ...] = ()
     check: Mapping[str, str] = field(default_factory=dict)
+    env: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,7 @@ def _tool(fields: Fields, plugin: str) -> ToolSpec:
         sensitive=fields.flag("sensitive"),
         manual=_manual(fields, plugin),
         check=fields.text_map("check"),
+        env=_env(fields),
     )
     if fields.has("mcp") == fields.has("url"):
         fields.note(
@@ -112,6 +116,8 @@ def _tool(fields: Fields, plugin: str) -> ToolSpec:
             "a tool has either `mcp` (a program to run) or `url` (a remote server)",
             'write `mcp: ["python", "-m", "my_server"]`, or `url:` with `connection:`',
         )
+    if tool.env and fields.has("url"):
+        fields.note("env", "a remote server gets no variables", "give its connection a credential")
     if tool.sandbox and fields.has("url"):
         fields.note("sandbox", "a remote server cannot be sandboxed", "take `sandbox` out")
     if tool.sandbox and any("{{" in word for word in tool.argv):
@@ -157,6 +163,16 @@ def _argv(fields: Fields) -> tuple[str, ...]:
         if why:
             fields.note("mcp", f"{why}, in {word!r}", "only {{ home }}, the studio's state folder, can stand here")
     return words
+
+
+def _env(fields: Fields) -> tuple[str, ...]:
+    names = fields.texts("env", longest=128)
+    for name in names:
+        if not VARIABLE.match(name):
+            fields.note("env", f"{name!r} is not the name of a variable", "write names only; values go into the vault")
+    for name in sorted(twice(names)):
+        fields.note("env", f"names {name} twice", "name it once")
+    return names
 
 
 def _url(fields: Fields) -> str:

@@ -31,6 +31,7 @@ class ServerSpec:
 
     A program in a `sandbox` is one `job`'s own; without a job it is there for its listing. `slots` are the tool's
     calls at a time on one node. `startup` is in seconds; `env` may hold live credentials and is never shown or logged.
+    `trouble` is one sentence on why the program cannot be started at all, empty when it can be tried.
     """
 
     tenant: UUID
@@ -46,6 +47,7 @@ class ServerSpec:
     remote: Remote | None = None
     sandbox: Sandbox | None = None
     job: UUID | None = None
+    trouble: str = ""
     env: Mapping[str, str] = field(repr=False, compare=False, default_factory=dict)
 
     @property

@@ -180,6 +180,8 @@ async def open_session(
     """
     if spec.remote is not None:
         return await _open_remote(spec, spec.remote, log, on_late, clients or Clients())
+    if spec.trouble:
+        raise NotUp(spec.trouble)
     try:
         process = await ServerProcess.start(spec.argv, cwd=spec.cwd, env=spec.env, log=log, asked=spec.sandbox)
     except StartFailed as error:

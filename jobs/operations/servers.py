@@ -7,6 +7,7 @@ from django.conf import settings
 
 from catalog.models import Tool, Transport
 from catalog.operations.connections import remote_of
+from catalog.operations.variables import variables_of_tool
 from catalog.rules.manifest import command
 from catalog.rules.sandbox import Sandbox
 from catalog.rules.servers import Remote, ServerSpec
@@ -18,9 +19,12 @@ def server_of(tool: Tool, job: UUID | None = None) -> ServerSpec:
     Demands an open read or write of its tenant.
     """
     remote: Remote | None = None
-    protocol = credential_version = ""
+    protocol = ""
     if tool.transport == Transport.URL:
         remote, protocol, credential_version = remote_of(tool)
+        env, trouble = dict[str, str](), ""
+    else:
+        env, credential_version, trouble = variables_of_tool(tool)
     return ServerSpec(
         tenant=tool.tenant_id,
         tool_id=tool.pk,
@@ -35,4 +39,6 @@ def server_of(tool: Tool, job: UUID | None = None) -> ServerSpec:
         remote=remote,
         sandbox=Sandbox(**tool.sandbox) if tool.sandbox else None,
         job=job if tool.transport == Transport.SANDBOX else None,
+        env=env,
+        trouble=trouble,
     )

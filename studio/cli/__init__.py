@@ -1,10 +1,12 @@
 """The `oz0` command. Each other module of this folder is one subcommand, read only when it is used.
 
-`sign_in_link.py` holds the click command `sign_in_link`, which people call `oz0 sign-in-link`. A module imports Django,
+`sign_in_link.py` holds the click command `sign_in_link`, which people call `oz0 sign-in-link`; `import_.py` holds
+`import_`, since `import` is a word of Python's own. A name that begins with `_` is no command. A module imports Django,
 Celery or the MCP library inside its functions, never at its top: `oz0 --help` stays quick.
 """
 
 import importlib
+import keyword
 import os
 import pkgutil
 
@@ -17,13 +19,13 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names."""
         modules = (found.name for found in pkgutil.iter_modules(__path__))
-        return sorted(name.replace("_", "-") for name in modules if not name.startswith("_"))
+        return sorted(name.rstrip("_").replace("_", "-") for name in modules if not name.startswith("_"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, or None when there is no such name."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        module = cmd_name.replace("-", "_")
+        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name.replace("-", "_")
         command: click.Command = getattr(importlib.import_module(f"studio.cli.{module}"), module)
         return command
 

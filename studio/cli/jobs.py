@@ -8,6 +8,8 @@ from uuid import UUID
 
 import click
 
+from studio.cli import _this_studio
+
 if TYPE_CHECKING:
     from jobs.queries.journal import Entry
 
@@ -28,12 +30,12 @@ def jobs() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, an object a line.")
 def start(agent: str, given: tuple[str, ...], title: str, then_watch: bool, as_json: bool) -> None:
     """Start a job of AGENT. With --watch the exit code is 0 completed, 1 failed, 3 canceled."""
-    _ready()
+    _this_studio.ready()
     from base import ids
     from jobs.models import Starter
     from jobs.operations.intake import CannotStart, start_job
 
-    tenant, person = _me()
+    tenant, person = _this_studio.me()
     try:
         job = start_job(
             tenant=tenant, agent=agent, given=_input(given), starter=Starter.PERSON, person=person, title=title
@@ -51,45 +53,15 @@ def start(agent: str, given: tuple[str, ...], title: str, then_watch: bool, as_j
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, an event a line.")
 def watch(job: str, as_json: bool) -> None:
     """Show the trace of JOB until it has ended. The exit code is 0 completed, 1 failed, 3 canceled."""
-    _ready()
+    _this_studio.ready()
     from base import ids
 
-    tenant, _ = _me()
+    tenant, _ = _this_studio.me()
     try:
         job_id = ids.parse(ids.JOB, job)
     except ids.BadId as error:
         raise click.BadParameter(str(error)) from error
     raise SystemExit(_watch(tenant, job_id, as_json=as_json))
-
-
-def _ready() -> None:
-    """Set Django up on the services of this state folder, or say in a sentence why that cannot be."""
-    import importlib
-
-    import django
-    from django.core.exceptions import ImproperlyConfigured
-    from django.db import OperationalError, connection
-
-    try:
-        django.setup()
-        importlib.import_module("studio.celery")  # so that starting a job wakes a node
-        connection.ensure_connection()
-    except (ImproperlyConfigured, OperationalError) as error:
-        raise click.ClickException(f"{' '.join(str(error).split())} Is `oz0 up` running here?") from error
-
-
-def _me() -> tuple[UUID, int]:
-    """The first workspace and its first admin: whoever can read this state folder's passwords acts as its owner."""
-    from base import db, ids
-    from tenants.models import Membership, Role
-    from tenants.operations.sign_in import first_tenant
-
-    tenant = first_tenant(ids.new())
-    with db.read(tenant):
-        admin = Membership.objects.filter(role=Role.ADMIN).order_by("id").values_list("user_id", flat=True).first()
-    if admin is None:
-        raise click.ClickException("this workspace has no admin: open a sign-in link first (`oz0 sign-in-link`)")
-    return tenant, admin
 
 
 def _input(given: tuple[str, ...]) -> dict[str, Any]:

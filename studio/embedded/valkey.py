@@ -62,7 +62,7 @@ class Valkey(Service):
         return (
             f"port 0\nunixsocket {self._socket}\nunixsocketperm 700\nrequirepass {self._password}\n"
             f'save ""\nappendonly no\ndaemonize no\nloglevel warning\nlogfile ""\n'
-            f"dir {self.place.data}\n"
+            f"dir {_quoted(str(self.place.data))}\n"
         ).encode()
 
     def remains(self) -> list[Path]:
@@ -79,3 +79,9 @@ class Valkey(Service):
         finally:
             client.close()
         return None
+
+
+def _quoted(word: str) -> str:
+    """One word of its settings, whatever is in it."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -186,7 +186,9 @@ def _listener(port: int) -> str:
     """Who listens on a port, as far as this account may see."""
     try:
         found = psutil.net_connections("tcp")
-        pid = next(one.pid for one in found if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port)
+        pid = next(
+            one.pid for one in found if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port
+        )
         return f"{psutil.Process(pid).name()} (process {pid})" if pid else "another account's program"
     except (StopIteration, psutil.Error, OSError):
         return "another program"

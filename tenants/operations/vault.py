@@ -37,6 +37,12 @@ def get(tenant: UUID, name: str) -> str:
     return _open(tenant, row, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])
 
 
+def having(beginning: str) -> dict[str, str]:
+    """What each secret has for a version, by name, of those whose name begins so. Demands an open read or write."""
+    rows = Secret.objects.filter(name__startswith=beginning).values_list("name", "pk", "version")
+    return {name: f"{pk}.{version}" for name, pk, version in rows}
+
+
 def drop(name: str) -> None:
     """Forget a secret; none of this name is no error. Demands an open write."""
     db.must_write()

@@ -24,9 +24,7 @@ GONE_IN = 5.0
 class Studio:
     """A supervisor started as a person would, and what it printed so far."""
 
-    def __init__(
-        self, home: Path, port: int, *, demo: bool = False, cwd: Path | None = None, **env_more: str
-    ) -> None:
+    def __init__(self, home: Path, port: int, *, demo: bool = False, cwd: Path | None = None, **env_more: str) -> None:
         env = {
             name: value
             for name, value in os.environ.items()
