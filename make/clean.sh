@@ -11,7 +11,8 @@ stop() {
 home=$(readlink -f .oz0)
 if [ -e .oz0/up.lock ]; then
     command -v flock >/dev/null || stop "make clean needs flock (util-linux) to see whether a studio runs here"
-    flock -n .oz0/up.lock true ||
+    exec 8<.oz0/up.lock # held to the end, so that nothing starts here meanwhile
+    flock -n 8 ||
         stop "a studio runs here ($(cat .oz0/up.lock)): stop it with Ctrl-C in its terminal, then say make clean again"
     if [ -s .oz0/up.lock ]; then
         echo "the last studio here was killed: waiting for its services to end"

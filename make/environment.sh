@@ -127,7 +127,7 @@ explain() {
 }
 
 ready && exit 0
-{ : >.oz0-write-test; } 2>/dev/null ||
+(: >.oz0-write-test) 2>/dev/null ||
     stop "cannot write to $(pwd): this account may not write there, or the disk is full or read-only" \
         "fix: free some space, or use a checkout in a folder of your own"
 rm -f .oz0-write-test

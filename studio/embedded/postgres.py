@@ -1,5 +1,6 @@
 """A real PostgreSQL 18 from the installed binaries, run in the foreground as our child (MACHINES 7)."""
 
+import errno
 import os
 import secrets
 import shutil
@@ -13,7 +14,7 @@ import psutil
 import psycopg
 
 from studio.embedded import kept
-from studio.embedded.failure import CannotStart, cannot_keep
+from studio.embedded.failure import HINTS, CannotStart, cannot_keep
 from studio.embedded.roles import APP, OWNER, create_database, create_roles, prepare_schema
 from studio.embedded.service import Service
 from studio.embedded.spoken import Sink
@@ -172,7 +173,9 @@ class Postgres(Service):
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip().splitlines()
             errors = [line for line in said if "error" in line.lower() or "FATAL" in line] or said[-3:]
-            raise CannotStart(f"PostgreSQL's {program} failed for {self._data}: {' '.join(errors)}")
+            full = os.strerror(errno.ENOSPC) in (done.stderr + done.stdout)
+            fix = f" ({HINTS[errno.ENOSPC]})" if full else ""
+            raise CannotStart(f"PostgreSQL's {program} failed for {self._data}: {' '.join(errors)}{fix}")
 
     def _see_off_the_old_one(self) -> None:
         """Wait for a postmaster of this data that is still shutting down, then end it.

@@ -5,7 +5,10 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import textwrap
+from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import psycopg
@@ -230,6 +233,18 @@ def test_valkey_comes_back_empty_at_the_same_address(valkey):
     valkey.start()
     with client(valkey.url) as after:
         assert after.get("key") is None
+
+
+def test_valkey_starts_in_a_folder_of_any_name(tmp_path):
+    server = embedded.valkey(tmp_path, keep=False)
+    usual = server.place
+    with tempfile.TemporaryDirectory() as above:
+        Path(above).chmod(0o755)  # root's services run as another account
+        odd = usual.folder(Path(above) / 'größer "als" \\ zwei')
+        server.place = replace(usual, data=odd)
+        with server, client(server.url) as knows:
+            assert knows.ping()
+    usual.remove()
 
 
 def test_two_folders_have_two_servers(valkey, tmp_path_factory):
