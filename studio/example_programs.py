@@ -10,17 +10,19 @@ FETCHING: Final = 90.0  # seconds
 PINS: Final = ("package.json", "package-lock.json")
 
 
-def missing(name: str, *, examples: Path, home: Path) -> str:
+def missing(name: str) -> str:
     """Why an example cannot be shown here, as the end of a sentence; empty when it can."""
     if name == "clock" and importlib.util.find_spec("mcp_server_time") is None:
         return "install mcp-server-time beside the studio to see it"
-    if name == "everything":
-        return _fetched(examples / "everything", home / "demo" / "everything")
     return ""
 
 
+def fetch(name: str, *, examples: Path, home: Path) -> str:
+    """Have npm fetch an example's server as it is pinned, once; why that was not possible, empty when it is there."""
+    return _fetched(examples / name, home / "demo" / name)
+
+
 def _fetched(pinned: Path, folder: Path) -> str:
-    """Have npm put what `pinned` names into `folder`, once; why that was not possible."""
     if not (shutil.which("node") and shutil.which("npm")):
         return "install Node.js with npm to see it"
     pins = {name: (pinned / name).read_bytes() for name in PINS}

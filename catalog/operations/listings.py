@@ -18,8 +18,10 @@ FIRST_RETRY: Final = 2.0  # seconds after a server that could not be listed, dou
 LAST_RETRY: Final = 300.0
 
 
-def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing) -> bool:
+def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing, read_ago: float | None = None) -> bool:
     """Keep a measured listing as the tool's current one; False when it is the one that was kept before.
+
+    One that a session read `read_ago` seconds ago is kept only when nothing was measured since.
 
     Functions whose names cannot be sent to a model are left out and named on the tool's page (RULES C1). An approval
     of an entry that is not listed so any more ends with the same commit (RULES C3).
@@ -31,13 +33,15 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing) -> bool:
         tool = (
             Tool.objects.select_for_update(no_key=True, of=("self",)).select_related("plugin_version").get(pk=tool_id)
         )
+        current = Listing.objects.filter(tool=tool, current=True)
+        if read_ago is not None and current.filter(measured_at__gt=now - timedelta(seconds=read_ago)).exists():
+            return False
         problems = listing_problems(tool.slug, [function.name for function in measured.functions])
         tool.measure_due_at, tool.measure_failures = None, 0
         told = [*(f"{p.key}: {p.message}; {p.fix}" for p in problems), *measured.problems]
         tool.down_reason = "\n".join(told)
         tool.isolation = measured.isolation
         tool.save(update_fields=["measure_due_at", "measure_failures", "down_reason", "isolation"])
-        current = Listing.objects.filter(tool=tool, current=True)
         if tool.transport == Transport.URL:
             connections.keep_protocol(tool, measured.protocol)
         can = {"can_cancel": measured.can_cancel, "can_report": measured.can_report}

@@ -93,6 +93,11 @@ class Session:
         return self._listing
 
     @property
+    def listing_age(self) -> float:
+        """Seconds since the listing was read."""
+        return asyncio.get_running_loop().time() - self._read_at
+
+    @property
     def pid(self) -> int | None:
         """The process id of the server's guardian; None for a remote server."""
         return self._pid
@@ -110,9 +115,7 @@ class Session:
     @property
     def stale(self) -> bool:
         """Whether its listing has changed since it was last read, or may have without anyone being told."""
-        return self._stale or (
-            not self._connection.watched and asyncio.get_running_loop().time() - self._read_at > UNWATCHED
-        )
+        return self._stale or (not self._connection.watched and self.listing_age > UNWATCHED)
 
     def function(self, name: str) -> ListedFunction | None:
         """The entry of this name in the listing as last read."""

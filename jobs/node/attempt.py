@@ -6,6 +6,7 @@ Lives in the node's loop; `ask_stop` is called there too. The thread that waits 
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from threading import Lock
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from catalog.rules.http import NoAnswer, NotMade
 from catalog.rules.wire import AnswerEnd, Wire
 from catalog.sessions import Broke, Call, CallEnd, NotUp, Session
 from jobs.rules.limits import CANCEL_PATIENCE
-from jobs.rules.orders import End, Order, Outcome, Progress, Result
+from jobs.rules.orders import End, Order, Outcome, Progress, Result, Sighting
 from jobs.rules.progress import next_progress
 from jobs.rules.reasons import STOPS, Reason, sentence
 
@@ -115,10 +116,13 @@ class Attempt:
                 return self._not_made(Reason.SERVER_NOT_UP, f"The server's changed listing could not be read: {error}")
         function = session.function(self.order.function)
         if function is None:
-            return self._not_made(Reason.FUNCTION_GONE)
+            return self._judged_by_another(session, Reason.FUNCTION_GONE)
         if function.digest != self.order.entry_digest:
-            return self._not_made(Reason.LISTING_CHANGED)
+            return self._judged_by_another(session, Reason.LISTING_CHANGED)
         return None
+
+    def _judged_by_another(self, session: Session, reason: Reason) -> Outcome:
+        return replace(self._not_made(reason), seen=Sighting(session.listing, self._clock() - session.listing_age))
 
     # --- the race ------------------------------------------------------------------------------------------------
 

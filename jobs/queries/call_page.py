@@ -11,6 +11,7 @@ from jobs.queries.standstill import Standstill
 from jobs.queries.story import Says, answered, says_of
 from jobs.queries.trace import name_of
 from jobs.rules.limits import MAX_ATTEMPTS
+from jobs.rules.progress import share_done
 from jobs.rules.resume import sentence as how_it_began
 from jobs.rules.states import AttemptState, CallState, HoldKind, HoldState
 from jobs.rules.why import sentence
@@ -31,7 +32,8 @@ class Value:
 class AttemptRow:
     """One attempt with its evidence. `done` is the share of its progress, 0 to 100, None without a total.
 
-    `began` says where a further attempt went on, or why it started over.
+    `was` is the share that earlier attempts had done where it went on. `began` says where that is, or why it started
+    over.
     """
 
     shown_id: str
@@ -47,6 +49,7 @@ class AttemptRow:
     limit_at: datetime
     progress: str
     done: float | None
+    was: float
     began: str
     retry_after: float | None
     stop_requested_at: datetime | None
@@ -157,7 +160,6 @@ def value_of(small: Any, body_id: UUID | None, *, whole: bool) -> Value:
 def attempt_row(one: Attempt) -> AttemptRow:
     """An attempt as it is shown; its node is loaded."""
     wire = one.wire or {}
-    done = 100 * one.progress / one.total if one.progress is not None and one.total else None
     return AttemptRow(
         shown_id=ids.show(ids.ATTEMPT, one.pk),
         number=one.number,
@@ -171,7 +173,8 @@ def attempt_row(one: Attempt) -> AttemptRow:
         own_limit=one.own_limit,
         limit_at=one.limit_at,
         progress=_progress(one),
-        done=min(100.0, max(0.0, done)) if done is not None else None,
+        done=share_done(one.progress, one.total) if one.progress is not None and one.total else None,
+        was=share_done(one.resumed_from, one.resumed_of),
         began=how_it_began(one.resumed_from, one.resumed_of, one.started_over_because),
         retry_after=one.retry_after,
         stop_requested_at=one.stop_requested_at,

@@ -9,6 +9,7 @@ from uuid import UUID
 from jobs.models import Attempt, Call, Hold, Turn
 from jobs.queries.story import Says
 from jobs.rules.axis import Axis, lay_out
+from jobs.rules.progress import share_done
 from jobs.rules.states import CALL_FINAL, CallState
 
 LEAST_PIECE: Final = 0.6  # width of the shortest segment, of 100
@@ -18,13 +19,17 @@ LETTER: Final = 1.05  # width of a letter beside the drawing, of 100, on the nar
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A turn or an attempt on the axis, from `x`, `width` wide, both of 100. `of` and `state` give its colour."""
+    """A turn or an attempt on the axis, from `x`, `width` wide, both of 100. `of` and `state` give its colour.
+
+    `got` is how much of the width the attempt's progress fills, also of 100.
+    """
 
     of: str
     state: str
     x: float
     width: float
     says: str
+    got: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,8 @@ class Drawing:
             asked = call.state == CallState.UNKNOWN and one is attempts[-1]
             of, state = ("call", call.state) if asked else ("attempt", one.state)
             x, width = self._place(one.started_at, one.ended_at)
-            segments.append(Segment(of, state, x, width, f"attempt {one.number}: {one.state}"))
+            got = round(width * share_done(one.progress, one.total) / 100, 2)
+            segments.append(Segment(of, state, x, width, f"attempt {one.number}: {one.state}", got))
         waits = tuple(self._waits(call, attempts, holds))
         places = [(one.x, one.width) for one in segments] + [(one.x, one.width) for one in waits]
         return Drawn(tuple(segments), waits, _beside(says.letters, places))

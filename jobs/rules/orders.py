@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from catalog.rules.servers import ServerSpec
+from catalog.rules.servers import MeasuredListing, ServerSpec
 from catalog.rules.wire import Wire
 
 
@@ -82,11 +82,20 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Sighting:
+    """A listing as a session read it, `at` seconds of the node's own clock (`base.clock.boot_time`)."""
+
+    listing: MeasuredListing
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How one attempt ended, with its evidence. `reason` is a stable code, `wire.detail` a sentence for a person.
 
     `retry_after` is seconds and only set on `BUSY`. `end_known` tells of a stopped attempt whether its end was
-    observed (acknowledged, answered, its process gone) rather than waited out (RULES L2).
+    observed (acknowledged, answered, its process gone) rather than waited out (RULES L2). `seen` is what the server
+    listed instead of what the call was judged by (RULES C3).
     """
 
     end: End
@@ -96,3 +105,4 @@ class Outcome:
     retry_after: float | None = None
     progress: Progress | None = None
     end_known: bool = True
+    seen: Sighting | None = None

@@ -33,6 +33,13 @@ def next_progress(last: Progress | None, params: Mapping[str, Any]) -> Progress 
     return Progress(value, total, resume, odd)
 
 
+def share_done(progress: float | None, total: float | None) -> float:
+    """How much of its total a progress is, from 0 to 100; 0 where one of them is not known."""
+    if progress is None or not total:
+        return 0.0
+    return min(100.0, max(0.0, 100 * progress / total))
+
+
 def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -251,6 +251,8 @@ class Host:
             self.until_committed(
                 lambda: work.settle(tenant=tenant, attempt_id=attempt_id, outcome=outcome, jitter=random())
             )
+            if (seen := outcome.seen) is not None:
+                self.until_committed(lambda: measuring.keep_seen(tenant=tenant, tool_id=spec.tool_id, seen=seen))
         finally:
             with self._lock:
                 del self._tenant_of[attempt_id]

@@ -3,12 +3,14 @@
 from uuid import UUID
 
 from base import db, sandbox
+from base.clock import boot_time
 from catalog.models import Tool
 from catalog.operations import listings
 from jobs.node.node import Node
 from jobs.node.values import CannotMeasure
 from jobs.operations import listings_changed
 from jobs.operations.servers import server_of
+from jobs.rules.orders import Sighting
 
 
 def look_at_sandboxes() -> None:
@@ -31,3 +33,12 @@ def measure(node: Node, *, tenant: UUID, tool_id: UUID) -> None:
     else:
         listings.store(tenant=tenant, tool_id=tool_id, measured=measured)
         listings_changed.ask_anew(tenant=tenant, tool_id=tool_id)
+
+
+def keep_seen(*, tenant: UUID, tool_id: UUID, seen: Sighting) -> None:
+    """Keep what a session listed instead of what its call was judged by: a change, shown and for a person to approve.
+
+    So a server that describes itself otherwise only now and then does not get away with it (RULES C3).
+    """
+    listings.store(tenant=tenant, tool_id=tool_id, measured=seen.listing, read_ago=boot_time() - seen.at)
+    listings_changed.ask_anew(tenant=tenant, tool_id=tool_id)

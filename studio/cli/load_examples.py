@@ -5,28 +5,34 @@ import importlib.util
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 import click
 
 from studio import example_programs
 
-PLUGINS: Final = ("bookshop", "billing", "repo", "archive", "clock", "everything")
+if TYPE_CHECKING:
+    from tenants.rules.who import Actor
+
+PLUGINS: Final = ("bookshop", "billing", "repo", "archive", "clock")
+FETCHED: Final = "everything"  # npm may take its time: the others are not kept waiting
 AGENTS: Final = (
+    "slow-reader",
     "git-clerk",
     "billing-clerk",
+    "archivist",
     "shopkeeper",
     "auditor",
     "refund-clerk",
     "git-reader",
-    "archivist",
-    "slow-reader",
     "timekeeper",
-    "patient-one",
+    "know-it-all",
 )
-PATIENCE: Final = 60.0  # seconds for a node to read what the examples' servers list
+FETCHED_AGENT: Final = "patient-one"
+PATIENCE: Final = 120.0  # seconds for a node to start and to read what the examples' servers list
 POLL: Final = 0.2
 
 
@@ -50,43 +56,67 @@ def _load(jobs: bool, archive: str) -> None:
     from django.conf import settings
 
     from base import ids
-    from catalog.operations.plugins import register
     from tenants.operations.sign_in import first_tenant
-    from tenants.rules.who import SYSTEM
 
     importlib.import_module("studio.celery")  # so that starting a job wakes a node
     tenant = first_tenant(ids.new())
+    admin = _admin(tenant)
     home: Path = settings.OZ0_HOME
     examples: Path = settings.ROOT / "examples"
+    fresh = jobs and not _has_jobs(tenant)
     if archive:
-        _connect_archive(tenant, archive)
+        _connect_archive(tenant, archive, admin)
     for name in PLUGINS:
         if name == "archive" and not archive:
             continue
         if name == "repo" and not _git_can_be_shown(examples, home):
             continue
-        if why := example_programs.missing(name, examples=examples, home=home):
+        if why := example_programs.missing(name):
             click.echo(f"left out plugin {name}: {why}", err=True)
             continue
-        found = register(tenant=tenant, folder=examples / name, home=home, actor=SYSTEM)
-        click.echo(f"{'registered' if found.fresh else 'kept'} plugin {found.name} {found.digest[:12]}")
-    if jobs:
-        _start_jobs(tenant)
+        _register(tenant, examples / name, home, admin)
+    if jobs and _listed(tenant, PLUGINS, tell=fresh):
+        _approve_archive(tenant, admin)
+        if fresh:
+            _start_jobs(tenant, AGENTS, admin)
+    why = example_programs.fetch(FETCHED, examples=examples, home=home)
+    _register(tenant, examples / FETCHED, home, admin)  # in any case: its page says what is wrong
+    if why:
+        click.echo(f"plugin {FETCHED} cannot run: {why}", err=True)
+    elif fresh and _listed(tenant, (FETCHED,), tell=True):
+        _start_jobs(tenant, (FETCHED_AGENT,), admin)
 
 
-def _connect_archive(tenant: UUID, place: str) -> None:
+def _admin(tenant: UUID) -> "Actor":
+    """The first admin of the workspace, who does all of this, as the log tells."""
+    from base import db
+    from tenants.models import Membership, Role
+    from tenants.rules.who import SYSTEM, Actor
+
+    with db.read(tenant):
+        seat = Membership.objects.select_related("user").filter(role=Role.ADMIN).order_by("id").first()
+        return SYSTEM if seat is None else Actor(seat.user.get_username(), "oz0 load-examples", seat.user_id)
+
+
+def _register(tenant: UUID, folder: Path, home: Path, admin: "Actor") -> None:
+    from catalog.operations.plugins import register
+
+    found = register(tenant=tenant, folder=folder, home=home, actor=admin)
+    click.echo(f"{'registered' if found.fresh else 'kept'} plugin {found.name} {found.digest[:12]}")
+
+
+def _connect_archive(tenant: UUID, place: str, admin: "Actor") -> None:
     """The connection of the archive, allowed on this machine by its exact port; the port is another one each time."""
     from base import db
     from catalog.operations import connections
     from catalog.queries.connections import named
-    from tenants.rules.who import SYSTEM
 
     with db.read(tenant):
         there = named("archive")
     save = connections.make if there is None else connections.change
     url = f"http://{place}/mcp"
     if there is None or there.url != url:
-        save(tenant=tenant, name="archive", url=url, allowed=[place], given=connections.Given(), actor=SYSTEM)
+        save(tenant=tenant, name="archive", url=url, allowed=[place], given=connections.Given(), actor=admin)
 
 
 def _git_can_be_shown(examples: Path, home: Path) -> bool:
@@ -104,36 +134,31 @@ def _git_can_be_shown(examples: Path, home: Path) -> bool:
     return True
 
 
-def _start_jobs(tenant: UUID) -> None:
-    """Start a job of each agent that is there, as the workspace's first person; none when there are jobs already.
-
-    The archive is approved each time it is met at a new address: an approval counts for one server only.
-    """
-    from base import db, ids
-    from catalog.models import Agent, Stage
-    from jobs.models import Job, Starter
-    from jobs.operations.intake import start_job
-    from tenants.models import Membership, Role
+def _has_jobs(tenant: UUID) -> bool:
+    from base import db
+    from jobs.models import Job
 
     with db.read(tenant):
-        fresh = not Job.objects.exists()
-        person = Membership.objects.filter(role=Role.ADMIN).order_by("id").values_list("user_id", flat=True).first()
+        return Job.objects.exists()
+
+
+def _start_jobs(tenant: UUID, agents: Sequence[str], admin: "Actor") -> None:
+    """Start a job of each of these agents that is there, as the workspace's first admin."""
+    from base import db, ids
+    from catalog.models import Agent, Stage
+    from jobs.models import Starter
+    from jobs.operations.intake import start_job
+
+    with db.read(tenant):
         there = set(Agent.objects.filter(plugin_version__stage=Stage.CURRENT).values_list("name", flat=True))
-    waited_for = _unlisted(tenant)
-    if waited_for and fresh:
-        click.echo(f"no job was started: no node has listed {', '.join(waited_for)}; is `oz0 up` running?", err=True)
-    if waited_for:
-        return
-    if person is not None:
-        _approve_archive(tenant, person)
-    for agent in AGENTS:
-        if fresh and agent in there:
-            job = start_job(tenant=tenant, agent=agent, given={}, starter=Starter.PERSON, person=person)
+    for agent in agents:
+        if agent in there and admin.user_id is not None:
+            job = start_job(tenant=tenant, agent=agent, given={}, starter=Starter.PERSON, person=admin.user_id)
             click.echo(f"started a job of {agent}: {ids.show(ids.JOB, job)}")
 
 
-def _approve_archive(tenant: UUID, person: int) -> None:
-    """Approve what the archive says of itself, as the demo's admin, but for the entry that says nothing.
+def _approve_archive(tenant: UUID, admin: "Actor") -> None:
+    """Approve what the archive says of itself, as the workspace's admin, but for the entry that says nothing.
 
     At a new address what stood at the last one is approved; what a person took back there stays taken back.
     """
@@ -141,10 +166,7 @@ def _approve_archive(tenant: UUID, person: int) -> None:
     from catalog.models import EntryApproval, Function, Stage, Tool
     from catalog.operations.approving import approve
     from catalog.queries.trust import approvals_of
-    from tenants.models import User
-    from tenants.rules.who import Actor
 
-    actor = Actor(User.objects.get(pk=person).get_username(), "the demo's start", person)
     with db.read(tenant):
         tool = Tool.objects.filter(slug="archive", plugin_version__stage=Stage.CURRENT).first()
         if tool is None or approvals_of(tool).exists():
@@ -153,13 +175,13 @@ def _approve_archive(tenant: UUID, person: int) -> None:
         last = EntryApproval.objects.filter(tool_slug="archive").order_by("approved_at", "pk")
         gone = {one.function for one in {one.function: one for one in last}.values() if one.withdrawn_at is not None}
         shown = {name: digest for name, digest in listed.values_list("name", "entry_digest") if name not in gone}
-    if shown:
-        names = approve(tenant=tenant, tool="archive", shown=shown, actor=actor)
+    if shown and admin.user_id is not None:
+        names = approve(tenant=tenant, tool="archive", shown=shown, actor=admin)
         click.echo(f"approved {', '.join(names)} of the archive's listing")
 
 
-def _unlisted(tenant: UUID) -> list[str]:
-    """The current tools without a listing from where they are now, once a node had its time to read them."""
+def _listed(tenant: UUID, plugins: Sequence[str], *, tell: bool) -> bool:
+    """Whether every tool of these plugins has a listing from where it is now, once a node had its time to read them."""
     from django.db.models import F, OuterRef, Q, Subquery
 
     from base import db
@@ -171,8 +193,13 @@ def _unlisted(tenant: UUID) -> list[str]:
             moved = Connection.objects.filter(name=OuterRef("tool__connection")).values("changed_at")
             asked = Listing.objects.filter(current=True).annotate(moved_at=Subquery(moved))
             listed = asked.filter(Q(moved_at=None) | Q(moved_at__lte=F("measured_at"))).values("tool")
-            missing = Tool.objects.filter(plugin_version__stage=Stage.CURRENT).exclude(pk__in=listed)
-            slugs = list(missing.order_by("slug").values_list("slug", flat=True))
-        if not slugs or time.monotonic() > ends:
-            return slugs
+            tools = Tool.objects.filter(plugin_version__stage=Stage.CURRENT, plugin_version__plugin__name__in=plugins)
+            slugs = list(tools.exclude(pk__in=listed).order_by("slug").values_list("slug", flat=True))
+        if not slugs:
+            return True
+        if time.monotonic() > ends:
+            if tell:
+                names = ", ".join(slugs)
+                click.echo(f"no job was started: no node has listed {names}; is `oz0 up` running?", err=True)
+            return False
         time.sleep(POLL)

@@ -6,6 +6,7 @@ import secrets
 import socket
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGINT
@@ -73,16 +74,17 @@ def _start(supervisor: Supervisor, terminal: Terminal, wanted: _Wanted) -> None:
     supervisor.run_once(Program("oz0 migrate", _oz0("migrate"), env, terminal.sink("oz0")))
     for part in _programs(env, terminal, wanted):
         supervisor.add(part)
-    said: list[str] = []
-    link = Program("oz0 sign-in-link", _oz0("sign-in-link", "--address", wanted.url), env, said.append)
-    supervisor.run_once(link)  # while web and node are still reading their modules
-    supervisor.wait_until(lambda: _listens(wanted.port), poll=0.1)
-    terminal.print(said[-1] if said else link.last_words())
-    if wanted.demo:
-        port = _free_port()
-        supervisor.add(_archive(env, terminal, wanted, port))
-        load = _oz0("load-examples", "--archive", f"127.0.0.1:{port}")
-        supervisor.run_once(Program("oz0 load-examples", load, env, terminal.sink("oz0")))
+    with ExitStack() as beside:  # while web and node are still reading their modules
+        if wanted.demo:
+            port = _free_port()
+            supervisor.add(_archive(env, terminal, wanted, port))
+            load = _oz0("load-examples", "--archive", f"127.0.0.1:{port}")
+            beside.enter_context(supervisor.meanwhile(Program("oz0 load-examples", load, env, terminal.sink("oz0"))))
+        said: list[str] = []
+        link = Program("oz0 sign-in-link", _oz0("sign-in-link", "--address", wanted.url), env, said.append)
+        supervisor.run_once(link)
+        supervisor.wait_until(lambda: _listens(wanted.port), poll=0.1)
+        terminal.print(said[-1] if said else link.last_words())
 
 
 def _archive(env: dict[str, str], terminal: Terminal, wanted: _Wanted, port: int) -> Program:

@@ -4,7 +4,8 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -77,9 +78,16 @@ class Supervisor:
 
     def run_once(self, program: Program) -> None:
         """Run a program to its end. Raises `CannotStart` with its last words when that is a failure."""
+        with self.meanwhile(program):
+            pass
+
+    @contextmanager
+    def meanwhile(self, program: Program) -> Iterator[None]:
+        """Run a program beside what is done inside, and then to its end. Raises as `run_once` does."""
         self._check()
         program.start(self.stopping)
         try:
+            yield
             self.wait_until(lambda: program.ended() is not None)
         finally:
             program.kill()

@@ -18,7 +18,8 @@ from tenants.models import AuditEntry, Membership
 from tenants.operations.sign_in import first_tenant
 from tests.builders import FUNCTIONS
 
-EVERYWHERE = [name for name in load_examples.PLUGINS if name != "archive"]  # which runs only with the demo
+EVERYWHERE = [*(name for name in load_examples.PLUGINS if name != "archive"), "everything"]
+# the archive runs only with the demo
 pytestmark = pytest.mark.usefixtures("database")
 
 
@@ -69,7 +70,7 @@ def test_a_job_of_each_kind_is_started_once_as_the_first_person(home: Path) -> N
         jobs = list(Job.objects.order_by("id").values_list("agent_name", "starter", "started_by"))
         person = Membership.objects.get().user_id
     of_the_archive = {"archivist", "slow-reader"}  # it runs only with the demo
-    started = [agent for agent in load_examples.AGENTS if agent not in of_the_archive]
+    started = [agent for agent in (*load_examples.AGENTS, "patient-one") if agent not in of_the_archive]
     assert jobs == [(agent, Starter.PERSON, person) for agent in started]
 
 
@@ -85,11 +86,13 @@ def test_the_archive_is_connected_and_what_it_says_of_itself_approved_by_the_fir
     with db.read(first_tenant(ids.new())):
         row = Connection.objects.get()
         approved = set(EntryApproval.objects.filter(withdrawn_at__isnull=True).values_list("function", flat=True))
-        verbs = list(AuditEntry.objects.order_by("seq").values_list("verb", flat=True))
+        log = list(AuditEntry.objects.order_by("seq").values_list("verb", "object", "actor"))
         agents = set(Job.objects.values_list("agent_name", flat=True))
     assert (row.url, row.allowed) == ("http://127.0.0.1:8802/mcp", ["127.0.0.1:8802"])
     assert approved == {"look"}
-    assert {"connection.made", "connection.changed", "listing.approved"} <= set(verbs)
+    assert ("listing.approved", "tool archive", "admin") in log
+    assert {"connection.made", "connection.changed"} <= {verb for verb, _, _ in log}
+    assert {actor for _, _, actor in log} == {"admin"}
     assert {"archivist", "slow-reader"} <= agents
 
 
@@ -118,7 +121,9 @@ def test_at_a_new_address_the_archive_is_approved_anew_but_for_what_a_person_too
 def test_without_a_node_no_job_is_started_and_it_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_examples, "_git_can_be_shown", lambda *_: True)
     monkeypatch.setattr(load_examples, "PATIENCE", 0.0)
-    assert "no node has listed billing, bookshop, clock, everything, repo" in load().output
+    said = load().output
+    assert "no node has listed billing, bookshop, clock, repo" in said
+    assert "no node has listed everything" in said
     with db.read(first_tenant(ids.new())):
         assert not Job.objects.exists()
 
@@ -133,7 +138,22 @@ def test_without_the_git_server_the_other_examples_are_there(home: Path, monkeyp
     assert there == ["billing", "bookshop", "everything"]
 
 
-def test_an_example_whose_program_cannot_be_had_is_left_out_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(example_programs, "_fetched", lambda *_: "install Node.js with npm to see it")
-    told = [line for line in load("--no-jobs").output.splitlines() if "left out" in line]
-    assert told == ["left out plugin everything: install Node.js with npm to see it"]
+def test_an_example_whose_program_cannot_be_fetched_is_in_the_catalog_starts_no_job_and_keeps_no_other_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    load("--no-jobs")
+    list_every_tool()
+    seen = []
+
+    def fetched(*_: object) -> str:
+        with db.read(first_tenant(ids.new())):
+            seen.append(Job.objects.count())
+        return "install Node.js with npm to see it"
+
+    monkeypatch.setattr(example_programs, "_fetched", fetched)
+    told = load().output.splitlines()
+    assert "plugin everything cannot run: install Node.js with npm to see it" in told
+    assert not [line for line in told if "patient-one" in line]
+    with db.read(first_tenant(ids.new())):
+        assert Plugin.objects.filter(name="everything").exists()
+        assert seen == [Job.objects.count()] != [0]

@@ -34,7 +34,7 @@ def _program(file: Path, script: str) -> None:
 
 
 def missing(home: Path) -> str:
-    return example_programs.missing("everything", examples=EXAMPLES, home=home)
+    return example_programs.fetch("everything", examples=EXAMPLES, home=home)
 
 
 def test_without_npm_it_says_what_to_install(programs: Path, tmp_path: Path) -> None:
