@@ -2,27 +2,21 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.conf import LazySettings
-from django.db import connection
 
 from base import db
-from catalog.models import Credential, EntryApproval, Function, Listing, Tool, Transport
-from catalog.operations import connections
-from catalog.operations.approving import approve
-from catalog.operations.connections import Given
+from catalog.models import EntryApproval, Listing
 from catalog.sessions import session
-from jobs.models import Call
 from jobs.rules.reasons import Reason
-from jobs.rules.states import CALL_FINAL, CallState
+from jobs.rules.states import CallState
 from jobs.tasks.host import Host
-from tenants.rules.who import SYSTEM, Actor
-from tests.builders import World, a_job, a_turn, a_world, see
+from tests.builders import World
+from tests.host.far import a_far_world, a_host, ended
 from tests.pages.visitors import text_of, visitor
 from tests.servers.raw_http import Peer, RawServer, Request
 from tests.waiting import until
@@ -59,13 +53,8 @@ class Drifting:
 
 @pytest.fixture
 def host(tmp_path: Path, settings: LazySettings) -> Iterator[Host]:
-    """A running node that leaves turns to the test."""
-    settings.OZ0_HOME = tmp_path
-    node = Host(name="here", turn_slots=0)
-    node.start()
-    yield node
-    node.stop(grace=2)
-    connection.close()
+    with a_host(tmp_path, settings) as node:
+        yield node
 
 
 @pytest.fixture(params=[True, False], ids=["2026-07-28", "2025-11-25"])
@@ -76,31 +65,7 @@ def drifting(request: pytest.FixtureRequest) -> Iterator[Drifting]:
 
 @pytest.fixture
 def world(drifting: Drifting, host: Host) -> World:
-    """The world's tool on that server, its one entry listed and approved by a person."""
-    world = replace(a_world(), node=host.node_id)
-    place = f"127.0.0.1:{drifting.server.port}"
-    given = {"allowed": [place], "given": Given(Credential.NONE), "actor": SYSTEM}
-    connections.make(tenant=world.tenant, name="far", url=drifting.server.url, **given)
-    with db.write(world.tenant):
-        Tool.objects.filter(slug="shop").update(transport=Transport.URL, connection="far", argv=[])
-        tool = Tool.objects.get(slug="shop").pk
-    host.measure(world.tenant, tool)
-
-    def listed() -> dict[str, str]:
-        with db.read(world.tenant):
-            now = Function.objects.filter(listing__current=True, listing__server_name="raw")
-            return dict(now.values_list("name", "entry_digest"))
-
-    until(lambda: bool(listed()), "the server was never listed", 30)
-    approve(tenant=world.tenant, tool="shop", shown=listed(), actor=Actor("pat", "link", world.person))
-    return world
-
-
-def ended(world: World) -> Call:
-    """One call of the approved function, made by the node."""
-    (call,) = a_turn(world, a_job(world), "look")
-    until(lambda: see(world, Call, call).state in CALL_FINAL, f"it never ended: {see(world, Call, call).state}", 40)
-    return see(world, Call, call)
+    return a_far_world(host, drifting.server)
 
 
 def standing(world: World) -> set[str]:
