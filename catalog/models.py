@@ -240,6 +240,24 @@ class Function(TenantRow):
         ]
 
 
+class ServerLog(TenantRow):
+    """The last that a tool's servers on one node said beside the protocol, without secrets (RULES C8, A14).
+
+    `node` is a process of `jobs`; its name stays here when it is gone. The newest few rows of a tool are kept.
+    """
+
+    tool = models.ForeignKey(Tool, on_delete=models.PROTECT, related_name="+", db_constraint=False)
+    node = models.UUIDField()
+    node_name = models.CharField(max_length=200)
+    lines = models.JSONField(help_text="each with its source: stderr, stdout, log or oz0")
+    written_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["tool", "node"], name="server_log_once"),
+        ]
+
+
 class EntryApproval(TenantRow):
     """That a person approved one exact entry of a remote listing (RULES U1, C3).
 

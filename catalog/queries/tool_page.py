@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from base import db
-from catalog.models import Function, Stage, Tool, Transport
+from catalog.models import Function, ServerLog, Stage, Tool, Transport
 from catalog.queries.listing_review import ListingRow, diff_of, history
 from catalog.queries.pages import FunctionRow, ToolRow, tool_row
 from catalog.queries.trust import approvals_of
@@ -44,6 +44,15 @@ class ApprovedRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerSaid:
+    """The last that the tool's servers on one node said beside the protocol, newest line first."""
+
+    node: str
+    written_at: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolPage:
     """One tool of a current plugin version. `warning` says what a long call of it cannot have."""
 
@@ -52,21 +61,27 @@ class ToolPage:
     version: str
     row: ToolRow
     runs: str
-    command: tuple[str, ...]
+    command_line: str
     connection: str
     cleanup: float
     startup: float
     warning: str
     opened: Opened | None
     approved: tuple[ApprovedRow, ...]
+    said: tuple[ServerSaid, ...]
     history: tuple[ListingRow, ...]
     diff: ListingDiff | None
     diff_of: str
     now: datetime
 
 
-def tool_page(tenant: UUID, slug: str, *, function: str = "", listing: UUID | None = None) -> ToolPage | None:
-    """The tool's page; None when there is no such tool. `function` opens one entry, `listing` one change."""
+def tool_page(
+    tenant: UUID, slug: str, *, function: str = "", listing: UUID | None = None, log: bool = False
+) -> ToolPage | None:
+    """The tool's page; None when there is no such tool. `function` opens one entry, `listing` one change.
+
+    `log` is for people who may read what the server said.
+    """
     with db.read(tenant) as now:
         current = Tool.objects.filter(slug=slug, plugin_version__stage=Stage.CURRENT)
         tool = current.select_related("plugin_version__plugin").first()
@@ -79,13 +94,14 @@ def tool_page(tenant: UUID, slug: str, *, function: str = "", listing: UUID | No
             version=tool.plugin_version.version,
             row=row,
             runs={Transport.STDIO: SHARED, Transport.SANDBOX: ALONE, Transport.URL: REMOTE}[Transport(tool.transport)],
-            command=tuple(str(word) for word in tool.argv),
+            command_line=" ".join(str(word) for word in tool.argv),
             connection=tool.connection,
             cleanup=tool.cleanup,
             startup=tool.startup,
             warning=_warning(row),
             opened=_opened(tool, row, function) if function else None,
             approved=_approved(tool),
+            said=_said(tool) if log else (),
             history=history(tool),
             diff=diff_of(tool, listing) if listing else None,
             diff_of=str(listing or ""),
@@ -111,6 +127,11 @@ def _approved(tool: Tool) -> tuple[ApprovedRow, ...]:
     return tuple(
         ApprovedRow(one.function, one.entry_digest, one.approved_by.get_username(), one.approved_at) for one in standing
     )
+
+
+def _said(tool: Tool) -> tuple[ServerSaid, ...]:
+    rows = ServerLog.objects.filter(tool=tool).order_by("-written_at")
+    return tuple(ServerSaid(row.node_name, row.written_at, "\n".join(reversed(row.lines))) for row in rows)
 
 
 def _opened(tool: Tool, row: ToolRow, name: str) -> Opened | None:

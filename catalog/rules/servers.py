@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from catalog.rules.sandbox import Sandbox
+
+SECRET: Final = 4  # characters from which on a value of a server's environment counts as a secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,13 @@ class ServerSpec:
     job: UUID | None = None
     trouble: str = ""
     env: Mapping[str, str] = field(repr=False, compare=False, default_factory=dict)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be kept or shown of anything the server says: its credential and its environment's values."""
+        credentials = [] if self.remote is None else [*self.remote.headers.values()]
+        bare = [value.partition(" ")[2] for value in credentials]
+        return tuple(value for value in (*credentials, *bare, *self.env.values()) if len(value) >= SECRET)
 
     @property
     def key(self) -> "Key":

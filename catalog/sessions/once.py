@@ -16,7 +16,7 @@ def list_once(spec: ServerSpec) -> MeasuredListing:
 
 
 async def _list(spec: ServerSpec) -> MeasuredListing:
-    log = Log()
+    log = Log(secrets=spec.secrets)
     try:
         session = await open_session(spec, log, on_late=lambda *_: None)
     except NotUp as error:

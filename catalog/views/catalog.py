@@ -28,10 +28,12 @@ def tool(request: HttpRequest, slug: str) -> HttpResponse:
     """One tool: `?function=` opens an entry, `?listing=` what that listing changed."""
     seat = seat_of(request)
     function = request.GET.get("function", "")[:128]
-    page = tool_page(seat.tenant, slug, function=function, listing=_uuid(request.GET.get("listing", "")))
+    may_see_server = seat.may(Role.AUTHOR)
+    listing = _uuid(request.GET.get("listing", ""))
+    page = tool_page(seat.tenant, slug, function=function, listing=listing, log=may_see_server)
     if page is None or (function and page.opened is None):
         raise Http404
-    context = {"page": page, "may_see_server": seat.may(Role.AUTHOR), "why_not": why_not_review(seat.role), **ABOUT}
+    context = {"page": page, "may_see_server": may_see_server, "why_not": why_not_review(seat.role), **ABOUT}
     return answer(request, "catalog/tool.html", context)
 
 

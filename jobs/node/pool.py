@@ -29,7 +29,7 @@ class Place:
 
     def __init__(self, spec: ServerSpec) -> None:
         self.spec = spec
-        self.log: Final = Log()
+        self.log: Final = Log(secrets=spec.secrets)
         self.state = ServerState.DOWN
         self.session: Session | None = None
         self.reason = ""

@@ -14,6 +14,7 @@ from django.db import close_old_connections, connection
 
 from base import db
 from base.clock import boot_time
+from catalog.operations import server_logs
 from catalog.queries import sign_ins
 from jobs import wake
 from jobs.node.values import ServerStatus
@@ -46,6 +47,7 @@ class Pulse:
         self._last_beat = boot_time()
         self._may_lose_nodes_at = 0.0
         self._kept: dict[UUID, Progress] = {}
+        self._said: dict[tuple[UUID, UUID], tuple[str, ...]] = {}  # (tenant, tool) → what was kept of its servers' log
 
     def start(self) -> None:
         """Start beating."""
@@ -72,6 +74,7 @@ class Pulse:
                     self._flush_progress,
                     self._stop_attempts,
                     self._end_servers_of_ended_jobs,
+                    self._keep_logs,
                     self._sweep,
                     self._look_after_tools,
                     self._claim,
@@ -109,6 +112,18 @@ class Pulse:
         own = {server.job for server in self._host.node.servers() if server.job is not None}
         if own:
             self._host.node.end_servers_of(due.over(own))
+
+    def _keep_logs(self) -> None:
+        """Keep what the servers of this node said since the last beat, for the tools' pages."""
+        said: dict[tuple[UUID, UUID], tuple[str, ...]] = {}
+        for server in self._host.node.servers():
+            where = (server.tenant, server.tool_id)
+            said[where] = (*said.get(where, ()), *server.log)
+        for (tenant, tool_id), lines in said.items():
+            if lines and self._said.get((tenant, tool_id)) != lines:
+                node_id, name = self._host.node_id, self._host.name
+                server_logs.keep(tenant=tenant, tool_id=tool_id, node=node_id, node_name=name, lines=lines)
+        self._said = said
 
     def _sweep(self) -> None:
         until = boot_time() + SWEEPING

@@ -43,6 +43,15 @@ def having(beginning: str) -> dict[str, str]:
     return {name: f"{pk}.{version}" for name, pk, version in rows}
 
 
+def every(tenant: UUID) -> list[str]:
+    """Every secret of the tenant, to take them out of a text. Raises `NoSecret` when one does not open.
+
+    Demands an open read or write of the tenant.
+    """
+    accepted = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return [_open(tenant, row, accepted) for row in Secret.objects.all()]
+
+
 def drop(name: str) -> None:
     """Forget a secret; none of this name is no error. Demands an open write."""
     db.must_write()

@@ -1,6 +1,7 @@
 """A node in this process, on the example plugins' real servers and a real database; no broker at all."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
@@ -10,8 +11,9 @@ from django.conf import LazySettings
 from django.db import connection
 
 from base import db
-from catalog.models import Listing
+from catalog.models import Listing, ServerLog
 from catalog.operations import plugins
+from catalog.operations.server_logs import MOST_LINES
 from jobs.models import Call, Job, Starter
 from jobs.operations import intake
 from jobs.rules.states import JOB_FINAL, CallState, JobState
@@ -73,3 +75,30 @@ def test_a_job_of_an_example_runs_to_its_end_with_no_broker(host: Host, home: Pa
     ledger = next((home / "demo" / "billing").glob("*.jsonl"))
     lines = [json.loads(line) for line in ledger.read_text().splitlines()]
     assert next(line["key"] for line in lines if "key" in line) == calls[0].key
+
+
+@pytest.mark.rule("C8")
+def test_what_a_server_says_to_its_stderr_is_kept_for_the_tools_page_while_it_runs(
+    host: Host, home: Path, tmp_path: Path
+) -> None:
+    talkative = tmp_path / "billing"
+    shutil.copytree(EXAMPLES / "billing", talkative)
+    server = talkative / "billing_server.py"
+    loud = "import sys\nfor n in range(2000):\n    print(f'ledger {n} opened', file=sys.stderr, flush=True)\n"
+    whole = server.read_text()
+    head = whole.index('"""', 3) + 3
+    server.write_text(f"{whole[:head]}\n{loud}{whole[head:]}")
+    tenant = a_tenant()
+    a_person(tenant)
+    plugins.register(tenant=tenant, folder=talkative, home=home, actor=SYSTEM)
+
+    def last() -> str:
+        with db.read(tenant):
+            row = ServerLog.objects.first()
+            return row.lines[-1] if row is not None and row.lines else ""
+
+    until(lambda: "ledger 1999 opened" in last(), "its last line was never kept", 60)
+    with db.read(tenant):
+        (row,) = ServerLog.objects.all()
+    assert (row.node, row.node_name) == (host.node_id, "here")
+    assert len(row.lines) <= MOST_LINES

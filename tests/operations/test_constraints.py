@@ -15,7 +15,7 @@ from pytest_django import DjangoDbBlocker
 from approvals.operations.decide import Person, decide
 from approvals.rules.deciding import Decider
 from base import db, ids
-from catalog.models import Credential, EntryApproval, Scope, Skill
+from catalog.models import Credential, EntryApproval, Scope, ServerLog, Skill
 from catalog.operations import connections, signing_in
 from catalog.operations.connections import Given
 from jobs.models import Body, Call, Job
@@ -54,6 +54,10 @@ def a_full_world(slug: str) -> World:
         )
         version = apps.get_model("catalog.PluginVersion").objects.get()
         Skill.objects.create(tenant_id=world.tenant, plugin_version=version, name="refunds", text="…")
+        tool = apps.get_model("catalog.Tool").objects.get()
+        ServerLog.objects.create(
+            tenant_id=world.tenant, tool=tool, node=world.node, node_name="n1", lines=["stderr: up"], written_at=now
+        )
         EntryApproval.objects.create(
             tenant_id=world.tenant,
             tool_slug="shop",
@@ -147,6 +151,7 @@ def copy(table: str, where: str = "true", **columns: object) -> LiteralString:
 # Every constraint of our models, and a statement that breaks it.
 BREAKS: Final[dict[str, LiteralString]] = {
     "membership_once": copy("tenants_membership"),
+    "server_log_once": copy("catalog_serverlog"),
     "membership_role": change("tenants_membership", "true", role="'owner'"),
     "secret_once": copy("tenants_secret"),
     "audit_seq_once": copy("tenants_auditentry"),

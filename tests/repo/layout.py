@@ -42,6 +42,7 @@ LEAVES: Final = frozenset(
         "htmx",
         "ids",
         "jail",
+        "masking",
         "nudge",
         "outbound",
         "sandbox",
