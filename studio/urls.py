@@ -1,13 +1,24 @@
 """Where each address goes. One line an address; the views live in their apps."""
 
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, path, register_converter
+from django.urls.converters import StringConverter
 
 from approvals.views import listings, queue
+from catalog.api import tokens
 from catalog.views import catalog, connections
 from jobs.views import lists as jobs
 from jobs.views import trace
 from studio import pages
-from tenants.views import sign_in
+from tenants.views import programs, sign_in
+
+
+class Plain(StringConverter):
+    """A name as the database can hold one: an address with NUL in it is none of ours."""
+
+    regex = r"[^/\0]+"
+
+
+register_converter(Plain, "plain")
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", pages.overview, name="overview"),
@@ -24,11 +35,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("approvals/", queue.approvals, name="approvals"),
     path("approvals/<str:shown>/", queue.hold, name="hold"),
     path("catalog/", catalog.catalog, name="catalog"),
-    path("catalog/tools/<str:slug>/", catalog.tool, name="tool"),
-    path("catalog/tools/<str:slug>/review/", listings.review, name="review-listing"),
-    path("catalog/tools/<str:slug>/withdraw/", listings.withdraw, name="withdraw-approval"),
+    path("catalog/tools/<plain:slug>/", catalog.tool, name="tool"),
+    path("catalog/tools/<plain:slug>/review/", listings.review, name="review-listing"),
+    path("catalog/tools/<plain:slug>/withdraw/", listings.withdraw, name="withdraw-approval"),
     path("catalog/agents/", catalog.agents, name="agents"),
-    path("catalog/agents/<str:name>/", catalog.agent, name="agent"),
+    path("catalog/agents/<plain:name>/", catalog.agent, name="agent"),
+    path("api/v1/catalog/agents/<plain:name>/tokens", tokens.of_agent, name="api-agent-tokens"),
+    path("api/<path:rest>", programs.nothing),
     path("settings/connections/", connections.connections, name="connections"),
     path("settings/connections/new/", connections.new_connection, name="new-connection"),
     path("settings/connections/<str:shown>/", connections.connection, name="connection"),

@@ -1,6 +1,6 @@
 """What agents send to their models, from the figures kept with the listings (RULES T1).
 
-All but `over_budget` demand an open read.
+All but `agent_tokens` and `over_budget` demand an open read.
 """
 
 from collections import defaultdict
@@ -47,6 +47,12 @@ def agents_now(only: str = "") -> tuple[Granted, ...]:
         return ()
     catalog = _catalog()
     return tuple(_granted(row, catalog) for row in found)
+
+
+def agent_tokens(tenant: UUID, name: str) -> Granted | None:
+    """One agent with its cost; None when the tenant has no agent of this name."""
+    with db.read(tenant):
+        return next(iter(agents_now(name)), None) if name else None
 
 
 def over_budget(tenant: UUID) -> tuple[AgentCost, ...]:

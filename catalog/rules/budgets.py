@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from catalog.rules.agents import AgentSpec
 from catalog.rules.estimates import ONE_IS_LONG, Cost, Definition, Shared, biggest, drop_to_fit, estimate, shared
@@ -62,6 +62,28 @@ class AgentCost:
         if not self.over or self.lazy:
             return ()
         return drop_to_fit(self.granted, self.budget - sum(cost.tokens for cost in self.own))
+
+
+def told(cost: AgentCost) -> dict[str, Any]:
+    """An agent's figures for a program; the command and the API tell them alike.
+
+    `functions` are the granted ones and `tools` what they come to by tool; a lazy agent carries only `own`.
+    """
+    tools: dict[str, int] = {}
+    for one in cost.granted:
+        tool = one.label.partition(".")[0]
+        tools[tool] = tools.get(tool, 0) + one.tokens
+    return {
+        "tokens": cost.tokens,
+        "budget": cost.budget,
+        "over": cost.over,
+        "tool_loading": "lazy" if cost.lazy else "eager",
+        "tools": tools,
+        "functions": {one.label: one.tokens for one in cost.granted},
+        "own": {one.label: one.tokens for one in cost.own},
+        "drop": [one.label for one in cost.drop],
+        "unmeasured": list(cost.unmeasured),
+    }
 
 
 def agent_cost(

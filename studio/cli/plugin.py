@@ -168,6 +168,7 @@ def _measured(spec: "PluginSpec", tool: "ToolSpec", folder: Path) -> "MeasuredLi
 
 def _show_costs(spec: "PluginSpec", costs: "Costs", failed: dict[str, str], as_json: bool) -> None:
     from base.text import visible
+    from catalog.rules.budgets import told
     from catalog.rules.estimates import ERROR, METHOD
 
     if as_json:
@@ -179,16 +180,7 @@ def _show_costs(spec: "PluginSpec", costs: "Costs", failed: dict[str, str], as_j
                 "tokens": costs.tokens,
                 "budget": spec.tool_tokens,
                 "functions": {cost.label: cost.tokens for cost in costs.functions},
-                "agents": {
-                    cost.agent: {
-                        "tokens": cost.tokens,
-                        "budget": cost.budget,
-                        "over": cost.over,
-                        "drop": [drop.label for drop in cost.drop],
-                        "unmeasured": list(cost.unmeasured),
-                    }
-                    for cost in costs.agents
-                },
+                "agents": {cost.agent: told(cost) for cost in costs.agents},
                 "not_listed": failed,
             }
         )

@@ -106,6 +106,11 @@ def test_an_opened_function_shows_all_its_entry_says_and_exactly_what_is_counted
     assert visitor(world).get("/catalog/tools/nowhere/").status_code == 404
 
 
+@pytest.mark.parametrize("path", ["tools/shop/?function=%00", "tools/%00/", "agents/%00/", "agents/clerk/?shown=a%00"])
+def test_a_name_that_the_database_cannot_hold_is_not_found(path: str) -> None:
+    assert visitor(a_world()).get(f"/catalog/{path}").status_code == 404
+
+
 def test_a_tools_listings_are_there_with_what_each_changed() -> None:
     world = a_world()
     a_remote_tool(world)

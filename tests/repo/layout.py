@@ -45,6 +45,7 @@ LEAVES: Final = frozenset(
         "masking",
         "nudge",
         "outbound",
+        "problem",
         "sandbox",
         "sealing",
         "status",

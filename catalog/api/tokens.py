@@ -1,0 +1,18 @@
+"""What an agent sends to its model in every request, for programs (RULES T1)."""
+
+from typing import Any
+
+from catalog.queries.costs import agent_tokens
+from catalog.rules.budgets import told
+from catalog.rules.estimates import ERROR, METHOD
+from tenants.queries.seats import Seat
+from tenants.views.programs import read_by_programs
+
+
+@read_by_programs
+def of_agent(seat: Seat, name: str) -> dict[str, Any] | None:
+    """The figures of one agent, by the same estimate as the pages and the command."""
+    found = agent_tokens(seat.tenant, name)
+    if found is None:
+        return None
+    return {"agent": found.spec.name, "plugin": found.plugin, **told(found.cost), "method": METHOD, "error": ERROR}
