@@ -13,7 +13,15 @@ import click
 def web(bind: str, port: int) -> None:
     """Serve pages and interfaces in the foreground."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the server takes it over there is nothing to end in order
+    import importlib
+
     from daphne.cli import CommandLineInterface
+    from django.core.exceptions import ImproperlyConfigured
+
+    try:
+        importlib.import_module("studio.asgi")
+    except ImproperlyConfigured as error:
+        raise click.ClickException(str(error)) from error
 
     words = ["--bind", bind, "--port", str(port), "--verbosity", "1", "--application-close-timeout", "1"]
     CommandLineInterface().run([*words, "studio.asgi:application"])

@@ -9,7 +9,9 @@ from django.db import IntegrityError
 
 from base import db
 from tenants.models import AuditHead, Gate, Membership, Role, SignInLink, Tenant, User
+from tenants.operations import audit
 from tenants.queries.seats import seats_of
+from tenants.rules.who import Actor
 
 GOOD_FOR: Final = timedelta(minutes=10)
 FIRST_PERSON: Final = "admin"
@@ -47,13 +49,28 @@ def offer_link(*, token: str, username: str = FIRST_PERSON) -> None:
 
     Raises `NoSuchPerson`.
     """
+    person, tenant = _somebody(username)
+    with db.write(tenant) as now:
+        SignInLink.objects.filter(expires_at__lt=now - GOOD_FOR).delete()
+        SignInLink.objects.create(token_hash=_hash(token), user=person, expires_at=now + GOOD_FOR)
+
+
+def set_password(*, username: str, password: str) -> None:
+    """Give a person a new password; sessions opened before end. Raises `NoSuchPerson`."""
+    person, tenant = _somebody(username)
+    person.set_password(password)
+    with db.write(tenant):
+        person.save(update_fields=["password"])
+        audit.record(Actor(username, "oz0 set-password", person.pk), "person.password_set", f"person {username}")
+
+
+def _somebody(username: str) -> tuple[User, UUID]:
+    """An active person and a workspace of theirs. Raises `NoSuchPerson`."""
     person = User.objects.filter(username=username, is_active=True).first()
     places = seats_of(person.pk) if person else []
     if person is None or not places:
         raise NoSuchPerson(f"no active person {username!r} belongs to a workspace: name one who does")
-    with db.write(places[0].tenant) as now:
-        SignInLink.objects.filter(expires_at__lt=now - GOOD_FOR).delete()
-        SignInLink.objects.create(token_hash=_hash(token), user=person, expires_at=now + GOOD_FOR)
+    return person, places[0].tenant
 
 
 def use_link(token: str) -> User | None:

@@ -78,7 +78,7 @@ def test_status_of_a_folder_where_nothing_runs(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("command", ["migrate", "node"])
+@pytest.mark.parametrize("command", ["migrate", "node", "web"])
 def test_a_command_without_settings_says_what_to_do(tmp_path, command):
     done = oz0(command, home=tmp_path)
     assert done.returncode == 1

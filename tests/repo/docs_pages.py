@@ -1,17 +1,19 @@
 """What the pages in Markdown promise and the tree must keep: links, commands, settings, numbers of decisions."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.repo.tree import Finding, files
+from tests.repo.containers import filled_in
+from tests.repo.tree import PRODUCT, Finding, files, sources
 
 LINK: Final = re.compile(r"(?<!!)\[[^\]]+\]\((?P<to>[^)\s]+)\)")
 COMMAND: Final = re.compile(r"\bmake (?P<target>[a-z]+)\b(?! [a-z]+ )")
 TARGET: Final = re.compile(r"^(?P<name>[a-z]+):.*## ", re.MULTILINE)
 DECISION: Final = re.compile(r"^(?P<number>\d{4})-[a-z0-9-]+\.md$")
-SETTING: Final = re.compile(r'\b(?:env\.\w+|environ\.get|_database)\(\s*"(?P<name>[A-Z][A-Z0-9_]+)"')
+SETTING: Final = re.compile(r"(?:OZ0_[A-Z0-9_]+|DATABASE_(?:OWNER_)?URL|REDIS_URL|BROKER_URL|NO_COLOR)\Z")
 CODE: Final = re.compile(r"`(?P<code>[^`]+)`|^```.*?^```", re.MULTILINE | re.DOTALL)
 PLACE: Final = re.compile(r"(?:[a-z_]+/)+[a-z_]+\.(?:py|md|css|js|html)")
 
@@ -50,16 +52,28 @@ def unknown_commands(tree: Path) -> list[Finding]:
 
 
 def unwritten_settings(tree: Path) -> list[Finding]:
-    """Variables that studio/settings.py reads and docs/operating.md does not list, and the other way round."""
-    read = {match["name"] for match in SETTING.finditer((tree / "studio/settings.py").read_text())}
-    read |= {
-        name for name in ("DATABASE_URL", "DATABASE_OWNER_URL") if name in (tree / "studio/settings.py").read_text()
+    """Variables that the product or compose.yaml names and docs/operating.md does not list, and the other way round."""
+    named = {
+        node.value: source.place
+        for source in sources(tree, *PRODUCT)
+        for node in ast.walk(source.syntax)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and SETTING.match(node.value)
     }
-    listed = set(re.findall(r"^\| `([A-Z][A-Z0-9_]+)`", (tree / "docs/operating.md").read_text(), re.MULTILINE))
+    named |= dict.fromkeys(filled_in(tree), "compose.yaml")
+    listed = listed_settings(tree)
     return [
-        *(Finding("docs/operating.md", 1, f"{name} is read by the settings and not listed") for name in read - listed),
-        *(Finding("docs/operating.md", 1, f"{name} is listed and no setting reads it") for name in listed - read),
+        *(
+            Finding("docs/operating.md", 1, f"{name} is read by {place} and not listed")
+            for name, place in named.items()
+            if name not in listed
+        ),
+        *(Finding("docs/operating.md", 1, f"{name} is listed and nothing reads it") for name in listed - set(named)),
     ]
+
+
+def listed_settings(tree: Path) -> set[str]:
+    """The variables that have a row of their own in docs/operating.md."""
+    return set(re.findall(r"^\| `([A-Z][A-Z0-9_]+)`", (tree / "docs/operating.md").read_text(), re.MULTILINE))
 
 
 def misnumbered_decisions(tree: Path) -> list[Finding]:

@@ -13,14 +13,17 @@ ROOT_FOLDERS: Final = frozenset(
 )
 ROOT_FILES: Final = frozenset(
     {
+        ".dockerignore",
         ".gitignore",
         ".importlinter",
         ".python-version",
         "CHANGELOG.md",
         "CONTRIBUTING.md",
+        "Containerfile",
         "LICENSE",
         "Makefile",
         "README.md",
+        "compose.yaml",
         "manage.py",
         "pyproject.toml",
         "requirements.lock",

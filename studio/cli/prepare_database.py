@@ -1,0 +1,53 @@
+"""`oz0 prepare-database`: the roles and the database that the studio needs on a PostgreSQL of your own."""
+
+import os
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import click
+
+ADMIN, OWNER_URL, APP_URL = "OZ0_ADMIN_DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_URL"
+PATIENCE: Final = 5  # seconds to connect
+
+
+@click.command("prepare-database")
+def prepare_database() -> None:
+    """Make the roles oz0_owner, oz0_app and oz0_sweep and the database, with the passwords that the addresses name.
+
+    Reads OZ0_ADMIN_DATABASE_URL (a superuser's address), DATABASE_OWNER_URL and DATABASE_URL. Doing it again brings
+    roles and passwords to what these say.
+    """
+    import psycopg
+
+    from studio.embedded import roles
+
+    database = ""
+    passwords = {}
+    for name, role in ((OWNER_URL, roles.OWNER), (APP_URL, roles.APP)):
+        parts = urlsplit(_address(name))
+        passwords[role] = unquote(parts.password or "")
+        if unquote(parts.username or "") != role or not passwords[role]:
+            raise click.ClickException(
+                f"{name} must name the role {role} and a password: postgres://{role}:…@host/name"
+            )
+        here = unquote(parts.path.lstrip("/"))
+        if not here or (database and here != database):
+            raise click.ClickException(f"{OWNER_URL} and {APP_URL} must end in the same database: …@host/oz0")
+        database = here
+    admin_url = _address(ADMIN)
+    try:
+        with psycopg.connect(admin_url, autocommit=True, connect_timeout=PATIENCE) as admin:
+            roles.create_roles(admin, passwords)
+            roles.create_database(admin, database)
+        with psycopg.connect(admin_url, autocommit=True, connect_timeout=PATIENCE, dbname=database) as admin:
+            roles.prepare_schema(admin)
+    except psycopg.Error as error:
+        raise click.ClickException(f"{ADMIN}: {' '.join(str(error).split())}") from error
+    click.echo(f"database {database} is ready for `oz0 migrate`")
+
+
+def _address(name: str) -> str:
+    found = os.environ.get(name, "")
+    if not found.startswith(("postgres://", "postgresql://")):
+        raise click.ClickException(f"{name} must be a postgres:// address, such as postgres://user:password@host/name")
+    return found
