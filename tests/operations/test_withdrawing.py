@@ -1,5 +1,7 @@
 """Taking back the approval of a remote entry, what waits by it, and whose approval counts for which server."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -191,17 +193,19 @@ def test_questions_about_other_functions_are_left_alone() -> None:
     assert see(world, Hold, hold).state == HoldState.OPEN
 
 
-@pytest.mark.rule("U10")
-def test_a_call_that_may_have_acted_becomes_a_question_of_what_happened() -> None:
+@pytest.mark.rule("U1")
+def test_a_call_that_waits_to_be_retried_is_not_retried_by_a_word_that_counts_no_more(
+    move_clock: Callable[[timedelta], None],
+) -> None:
     world = a_remote_world("charge")
     call = a_call(world, "charge")
-    made(world, call, an_outcome(End.BROKEN))
-    a_policy(world, ASK_ALWAYS)
-    assert see(world, Call, call).state == CallState.RETRYING
+    assert made(world, call, an_outcome(End.BROKEN)).state == CallState.RETRYING
     withdraw(world, "charge")
+    move_clock(timedelta(seconds=60))
+    assert not claimed(world, call)
     row = see(world, Call, call)
-    assert row.state == CallState.RETRYING, "it is judged when its retry is due"
-    assert counts(world, "charge") is False
+    assert row.state in (CallState.HELD, CallState.UNKNOWN)
+    assert (row.effect, row.retry_safe) == ("maybe", False)
 
 
 def test_a_running_call_is_let_end() -> None:
