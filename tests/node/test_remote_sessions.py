@@ -311,25 +311,6 @@ class reached_then_gone:
         self.reached.__exit__(None, None, None)
 
 
-@both
-def test_a_429_on_another_request_says_nothing_about_a_call(modern: bool) -> None:
-    """CASES B05: on the listing, on the stream of changes, and on a cancel; the failing call stays unknown."""
-
-    async def busy(peer: Peer, request: Request) -> None:
-        await peer.status("429 Too Many Requests", Retry_After="1")
-
-    async def cut(peer: Peer, request: Request) -> None:
-        peer.reset()
-
-    with RawServer("cut", modern=modern) as server:
-        server.script |= {"subscriptions/listen": busy, "GET": busy, "notifications/cancelled": busy, "cut": cut}
-        with reached(server.url) as drive:
-            server.script["tools/list"] = busy
-            outcome = drive.call("cut")
-            assert (outcome.end, outcome.reason) == (End.BROKEN, Reason.CONNECTION_BROKE)
-            assert drive.call("ok").end is End.ANSWERED
-
-
 def test_an_address_that_is_not_allowed_is_never_connected_to_and_says_what_to_allow() -> None:
     with RawServer() as canary:
         node = Node()
