@@ -1,5 +1,7 @@
 """A remote server that describes itself otherwise between a person's approval and the call: never called, and shown."""
 
+import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,9 +40,11 @@ class Drifting:
 
     def __init__(self, server: RawServer) -> None:
         self.server, self.entry, self.next_only = server, ENTRY, False
+        self.lists, self.told = 0, False
         server.script["tools/list"] = self._list
 
     async def _list(self, peer: Peer, request: Request) -> None:
+        self.lists += 1
         shown = self.entry
         if self.next_only:
             self.entry = ENTRY
@@ -61,6 +65,23 @@ def host(tmp_path: Path, settings: LazySettings) -> Iterator[Host]:
 def drifting(request: pytest.FixtureRequest) -> Iterator[Drifting]:
     with RawServer(modern=request.param) as server:
         yield Drifting(server)
+
+
+@pytest.fixture
+def told(drifting: Drifting) -> threading.Event:
+    """The server has a stream on which it tells that its listing changed, once this is set."""
+    now = threading.Event()
+
+    async def stream(peer: Peer, request: Request) -> None:
+        await peer.stream()
+        await asyncio.to_thread(now.wait, 60)
+        params = {"_meta": {"io.modelcontextprotocol/subscriptionId": request.body.get("id")}}
+        await peer.event({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": params})
+        drifting.told = True
+        await peer.reader.read(1)
+
+    drifting.server.script |= {"subscriptions/listen": stream, "GET": stream}
+    return now
 
 
 @pytest.fixture
@@ -132,3 +153,20 @@ def test_a_listing_that_changed_after_its_approval_is_never_called_and_shown_as_
     changed = listings(world)[len(first)]
     assert told in page(world, f"/catalog/tools/shop/?listing={changed}")
     assert "to approve" in page(world, "/catalog/")
+
+
+@pytest.mark.rule("C3")
+def test_a_change_that_the_server_tells_of_is_read_before_the_next_call(
+    host: Host, drifting: Drifting, told: threading.Event
+) -> None:
+    """CASES S01, by `list_changed`."""
+    world = a_far_world(host, drifting.server)
+    assert ended(world).state == CallState.SUCCEEDED  # the control
+    made, lists = len(drifting.server.calls()), drifting.lists
+    drifting.become(ONE_LETTER, next_only=False)
+    told.set()
+    until(lambda: drifting.told, "the server could not tell of its change")
+    call = ended(world)
+    assert (call.state, call.reason) == (CallState.FAILED, Reason.LISTING_CHANGED)
+    assert drifting.lists > lists
+    assert len(drifting.server.calls()) == made

@@ -7,6 +7,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
+import httpcore2
 import pytest
 
 from base import outbound
@@ -163,3 +164,19 @@ def test_a_hundred_and_fifty_requests_at_once_wait_for_no_place_in_a_pool() -> N
     with RawServer() as server:
         server.script["POST"] = step
         assert run(work) == [200] * together
+
+
+def test_no_limit_but_that_of_connecting_is_shorter_than_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CASES P06: a call may be silent until its own limit."""
+    limits = []
+    ask = httpcore2.AsyncConnectionPool.handle_async_request
+
+    async def noted(pool: httpcore2.AsyncConnectionPool, request: httpcore2.Request) -> httpcore2.Response:
+        limits.append(request.extensions["timeout"])
+        return await ask(pool, request)
+
+    monkeypatch.setattr(httpcore2.AsyncConnectionPool, "handle_async_request", noted)
+    with RawServer() as server:
+        client = outbound.Client(allowed=[f"127.0.0.1:{server.port}"])
+        assert run(lambda: status_of(client, server.url)) == 202
+    assert limits == [{"connect": outbound.CONNECT}]

@@ -34,6 +34,7 @@ from tests.builders import (
     a_call,
     a_function,
     a_held_call,
+    a_tool,
     a_world,
     an_order,
     an_outcome,
@@ -402,3 +403,17 @@ def test_an_ordinary_end_has_nothing_measured_again() -> None:
     settle(world, an_order(world, a_call(world, "note")), an_outcome(End.NOT_MADE))
     with db.read(world.tenant):
         assert Tool.objects.get().measure_due_at is None
+
+
+@pytest.mark.rule("C1")
+@pytest.mark.parametrize("order", [("north", "south"), ("south", "north")])
+def test_two_tools_with_a_function_of_one_name_keep_their_names_in_whatever_order_they_came(
+    order: tuple[str, str],
+) -> None:
+    """CASES C10."""
+    world = a_world()
+    for slug in order:
+        a_tool(world.tenant, (a_function("search", {"readOnlyHint": True}),), slug=slug)
+    with db.read(world.tenant):
+        found = set(Function.objects.filter(name="search").values_list("model_name", "tool__slug"))
+    assert found == {("north__search", "north"), ("south__search", "south")}

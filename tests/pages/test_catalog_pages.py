@@ -369,3 +369,23 @@ def test_who_may_not_approve_takes_none_back_and_reads_why(role: Role) -> None:
 
 def test_a_plugins_own_tool_shows_no_approvals() -> None:
     assert "Approved entries" not in page(a_world(), "/catalog/tools/shop/")
+
+
+@pytest.mark.rule("C3")
+@pytest.mark.rule("C6")
+def test_a_listing_that_grew_by_a_hundred_after_its_approval_is_told_and_costs_nobody_until_it_is_approved() -> None:
+    """CASES C03."""
+    world = a_world()
+    a_remote_tool(world)
+    an_agent_of(world, "reader", "archive.*", budget=1_000)
+    before = plain(page(world, "/catalog/agents/reader/"))
+    more = ({**REMOTE[1], "name": f"grown_{n}", "description": f"Grew as number {n}. " * 5} for n in range(100))
+    lists(world.tenant, "archive", entries(*REMOTE, *more))
+    assert "grown_" not in page(world, "/catalog/agents/reader/")
+    assert "over budget" not in before
+    tool = page(world, "/catalog/tools/archive/")
+    assert "entries of this remote server wait for approval" in plain(tool)
+    post(world, {"shown": shown(world), "approve": "*"})
+    after = plain(page(world, "/catalog/agents/reader/"))
+    assert "grown_99" in after
+    assert "over budget" in after

@@ -60,6 +60,7 @@ def test_exactly_the_name_the_description_and_the_input_schema_are_counted_as_co
     ids=["anyOf", "enum", "$ref and $defs", "title and default"],
 )
 def test_no_part_of_a_schema_is_left_out(more: dict[str, Any]) -> None:
+    """CASES C07."""
     plain, whole = estimate([a_definition(), a_definition(schema=TITLE | {"not": more})])
     assert whole - plain >= tokens.counts([str(more)])[0] * 0.6
 
@@ -79,6 +80,7 @@ def test_no_part_of_a_schema_is_left_out(more: dict[str, Any]) -> None:
     ids=["japanese", "emoji", "base64", "code", "a reserved word", "a lone surrogate", "nothing"],
 )
 def test_any_content_is_counted_and_none_is_guessed_by_its_length(text: str, least: int, most: int) -> None:
+    """CASES C06."""
     assert least <= tokens.counts([text])[0] <= most
 
 
@@ -157,6 +159,7 @@ def test_budgets_left_unset_are_eight_and_sixteen_thousand_and_a_figure_equal_to
 
 @pytest.mark.rule("T3")
 def test_an_agent_of_142_functions_is_told_what_to_drop_so_that_the_rest_fits() -> None:
+    """CASES C02."""
     granted = {
         f"big.f{n:03}": a_definition(f"big__f{n:03}", f"Does the thing number {n}. " + "More of it. " * n)
         for n in range(142)
@@ -169,6 +172,7 @@ def test_an_agent_of_142_functions_is_told_what_to_drop_so_that_the_rest_fits() 
 
 @pytest.mark.rule("T3")
 def test_the_finding_names_the_part_that_the_schemas_repeat() -> None:
+    """CASES C01."""
     address = {"type": "object", "properties": {f"line_{n}": {"type": "string"} for n in range(30)}}
     granted = {
         f"shop.f{n}": a_definition(

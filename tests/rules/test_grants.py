@@ -35,6 +35,7 @@ AVAILABLE = (
 @pytest.mark.rule("C1")
 @given(tools, functions)
 def test_the_name_the_model_sees_leads_back_to_the_function(tool: str, function: str):
+    """CASES C11."""
     assert from_model_name(model_name(tool, function)) == Name(tool, function)
 
 
@@ -54,11 +55,13 @@ def test_what_is_no_functions_name_leads_nowhere(name: str):
 @pytest.mark.rule("C1")
 @pytest.mark.parametrize("function", ["get.pr", "get/pr", "get pr", "größe", "", "a\n"])
 def test_a_name_with_other_letters_is_refused(function: str):
+    """CASES C11."""
     assert name_trouble("repo", function) is not None
 
 
 @pytest.mark.rule("C1")
 def test_a_name_is_refused_from_the_65th_character_and_never_cut():
+    """CASES C09."""
     assert name_trouble("repo", "f" * 58) is None
     assert "1 longer than the 64" in str(name_trouble("repo", "f" * 59))
 

@@ -110,6 +110,7 @@ def test_a_name_that_no_provider_takes_is_an_error_by_name() -> None:
 
 @pytest.mark.rule("C1")
 def test_two_long_names_alike_at_their_beginning_are_both_named() -> None:
+    """CASES C09."""
     alike = [LOOK | {"name": "x" * 60 + end} for end in "ab"]
     keys = {one.key for one in lint(read_plugin(FILES), FILES, read(measured(*alike))) if one.code == "tools.names"}
     assert len(keys) == 2
