@@ -1,4 +1,4 @@
-"""What looks like a secret in the command or the address of an MCP server."""
+"""What looks like a secret in the command, the address or the variables of an MCP server."""
 
 import re
 from collections.abc import Sequence
@@ -17,6 +17,17 @@ _SHAPES: Final = re.compile(
     r"|ey[\w-]{10,}\.ey[\w-]{10,}\.)|\bBearer\s+[^\s$]|://[^/\s:@]*:[^/\s@$]+@"
 )
 _QUERY: Final = re.compile(rf"(?:{_WORD}|key|auth|sig|signature)\Z", re.I)
+_SOUNDS_SECRET: Final = re.compile(r"key|token|secret|pass|pwd|credential|auth|cookie|session|pin\b", re.I)
+_ORDINARY: Final = re.compile(
+    r"true|false|yes|no|on|off|none|auto|default|[0-9]{1,6}|debug|info|warn|warning|error|production|development|test"
+    r"|[a-z]{2}(?:[-_][A-Za-z]{2})?(?:\.UTF-8)?|localhost|127\.0\.0\.1|/[^:@?=+]{0,1000}",
+    re.I,
+)
+
+
+def is_ordinary(name: str, value: str) -> bool:
+    """Whether a variable is surely no secret: a number, a switch, a level or a path, by a plain name."""
+    return _SOUNDS_SECRET.search(name) is None and _ORDINARY.fullmatch(value) is not None
 
 
 def secret_in_words(words: Sequence[str]) -> list[int]:

@@ -145,8 +145,25 @@ def test_importing_twice_changes_nothing_and_a_changed_entry_changes_only_what_i
     del entry["env"]
     oz0_import(listed(tmp_path, a=entry, b=remote))
     with db.read(tenant()):
-        assert [name for name in Secret.objects.values_list("name", flat=True) if name.startswith("plugin")] == []
+        assert [name for name in Secret.objects.values_list("name", flat=True) if "plugin" in name] == []
         assert server_of(tool("a")).env == {}
+
+
+@pytest.mark.rule("A14")
+def test_ordinary_values_are_not_taken_out_of_what_servers_say_and_secrets_are(tmp_path: Path, program: Path) -> None:
+    env = {"GREETING": "s3cret-value", "LEVEL": "info", "PORT": "3000", "NOTES": "/notes", "API_KEY": "info"}
+    entry = {"command": sys.executable, "args": [str(program)], "env": env}
+    oz0_import(listed(tmp_path, a=entry))
+    mine = tenant()
+    with db.read(mine):
+        assert sorted(vault.every(mine)) == ["info", "s3cret-value"]
+        assert dict(server_of(tool("a")).env) == env
+    entry["env"] = env | {"LEVEL": "s3cret level"}
+    oz0_import(listed(tmp_path, a=entry))
+    with db.read(mine):
+        assert sorted(vault.every(mine)) == ["info", "s3cret level", "s3cret-value"]
+        assert server_of(tool("a")).env["LEVEL"] == "s3cret level"
+    assert oz0_import(listed(tmp_path, a=entry)).output.startswith("kept a")
 
 
 def test_what_an_admin_added_to_an_imported_connection_stays(tmp_path: Path) -> None:
