@@ -86,7 +86,8 @@ progress() {
     fi
     if [ -t 1 ]; then
         printf '\rinstalling into .venv: %s, %d s \033[K' "$doing" "$seconds"
-    elif [ $((seconds % 15)) -eq 0 ]; then
+    elif [ "$seconds" -ge "$told_next" ]; then
+        told_next=$((seconds + 15))
         printf 'installing into .venv: %s, %d s\n' "$doing" "$seconds"
     fi
 }
@@ -99,7 +100,7 @@ watched() {
     while kill -0 "$running" 2>/dev/null; do
         progress
         sleep 1
-        seconds=$((seconds + 1))
+        seconds=$(($(date +%s) - began))
     done
     wait "$running"
     ended=$?
@@ -138,7 +139,8 @@ if command -v flock >/dev/null; then
 fi
 
 log=$(mktemp 2>/dev/null) || stop "cannot write to ${TMPDIR:-/tmp}: free some space there, or set TMPDIR to a folder that can be written"
-seconds=0
+began=$(date +%s)
+seconds=0 told_next=0
 if ! { "$VENV/bin/python" -c 'import pip, sys; sys.exit(not (3, 12) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null &&
     [ "$(cat "$VENV/.folder" 2>/dev/null)" = "$(pwd -P)" ] &&
     { [ -z "${PYTHON:-}" ] || [ "$(version_of "$PYTHON")" = "$(version_of "$VENV/bin/python")" ]; }; }; then

@@ -13,7 +13,23 @@ from tests.browser import chromium
 from tests.repo.tree import ROOT
 
 PROGRAMS = (
-    *("sh", "cat", "cksum", "cut", "env", "find", "flock", "grep", "id", "make", "mkdir", "mktemp", "readlink", "rm"),
+    *(
+        "sh",
+        "cat",
+        "cksum",
+        "cut",
+        "date",
+        "env",
+        "find",
+        "flock",
+        "grep",
+        "id",
+        "make",
+        "mkdir",
+        "mktemp",
+        "readlink",
+        "rm",
+    ),
     *("sed", "sha256sum", "sleep", "stat", "tail", "touch"),
 )
 # A Python of the wanted version that can do what the script asks of one; what its pip says is in $PIP_SAYS.
