@@ -1,4 +1,4 @@
-"""`oz0 plugin`: what a plugin's functions cost and whether that fits, on the author's own machine, without a studio."""
+"""`oz0 plugin`: what a plugin's functions cost and whether that fits, on an author's own machine; and adding it here."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,38 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 @click.group()
 def plugin() -> None:
-    """Look at a plugin's folder: what its functions cost, and what to fix."""
+    """Look at a plugin's folder: what its functions cost, and what to fix. Add it to this studio."""
+
+
+@plugin.command()
+@folder_argument
+@json_option
+def add(folder: Path, as_json: bool) -> None:
+    """Add the plugin in FOLDER to the studio of this state folder, or make its changed files the current version.
+
+    The files are copied, so the folder may change or go afterwards. The same files again change nothing.
+
+    Exit code 0: it is in the catalog; 3: its files cannot be read or taken.
+    """
+    from base import folders
+    from catalog.rules.problems import BadPlugin
+    from studio.cli import _this_studio
+
+    _read(folder, as_json)  # a mistake in the files is told also where no studio runs
+    _this_studio.ready()
+    from catalog.operations.plugins import register
+
+    tenant, person = _this_studio.me()
+    actor = _this_studio.actor(person, "oz0 plugin add")
+    try:
+        found = register(tenant=tenant, folder=folder, home=_this_studio.home(), actor=actor)
+    except (folders.BadFolder, BadPlugin) as error:
+        _refuse(str(error), as_json)
+    done = "added" if found.fresh else "kept"
+    if as_json:
+        _print({"plugin": found.name, "digest": found.digest, "done": done})
+    else:
+        click.echo(f"{done} {found.name} {found.digest[:12]}")
 
 
 @plugin.command()
