@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from django.db.models import F
+
 from base import db, ids
 from jobs.models import Attempt, Call, Hold, Job, JobCounter, Turn
 from jobs.queries.drawing import Drawing, Drawn
@@ -114,8 +116,8 @@ def trace(tenant: UUID, job_id: UUID, *, start: int | None = None) -> Trace | No
         still = Standstill(job, now)
         stories = {call.pk: says_of(call, attempts[call.pk], holds[call.pk], still) for call in calls}
         head = _head(job, tokens=_tokens(job_id))
-        last = calls[-1].activity if calls else 0
-        after = last + 1 if Call.objects.filter(job_id=job_id, activity__gt=last).exists() and calls else None
+        last = calls[-1].activity if calls else job.next_activity
+        after = last + 1 if last + 1 < job.next_activity else None
     origin = turns[0].asked_at if turns and first > 1 else job.created_at
     drawing = Drawing(turns, calls, attempts, origin=origin, end=job.ended_at or now)
     return Trace(
@@ -147,15 +149,14 @@ def job_input(tenant: UUID, job_id: UUID) -> object:
 
 def _window(job_id: UUID, start: int | None) -> list[Call]:
     calls = Call.objects.filter(job_id=job_id).defer("arguments").select_related("function")
+    calls = calls.annotate(turn_number=F("turn__number"))
     if start is not None:
         return list(calls.filter(activity__gte=start).order_by("activity")[:WINDOW])
     return list(reversed(calls.order_by("-activity")[:WINDOW]))
 
 
 def _turns(job_id: UUID, calls: list[Call], *, newest: bool) -> list[Turn]:
-    numbers = Turn.objects.filter(pk__in={call.turn_id for call in calls if call.turn_id}).values_list(
-        "number", flat=True
-    )
+    numbers = {number for call in calls if (number := getattr(call, "turn_number", None)) is not None}
     turns = Turn.objects.filter(job_id=job_id).defer("wanted").order_by("number")
     if not numbers:
         return list(turns.order_by("-number")[:WINDOW])[::-1]
