@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from contextlib import redirect_stdout
 
 os.environ.setdefault("OZ0_SECRET_KEY", "for benchmarks only")
 os.environ.setdefault("DATABASE_URL", "postgres://nobody@/nowhere?host=/nonexistent")
@@ -33,7 +34,8 @@ def main() -> None:
             ("trace-page", trace_page.measure),
         ):
             print(f"measuring {name} …", file=sys.stderr, flush=True)
-            found = measure()
+            with redirect_stdout(sys.stderr):  # the nodes' logs
+                found = measure()
             figures += found if isinstance(found, list) else [found]
     finally:
         clusters.forget()

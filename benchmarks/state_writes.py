@@ -15,6 +15,7 @@ from base import db, ids
 from benchmarks.figures import Figure, medians
 from benchmarks.services import services
 from catalog.rules.agents import Limits
+from jobs import wake
 from jobs.operations import intake, work
 from jobs.queries import locks
 from jobs.rules.orders import End
