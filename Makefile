@@ -21,7 +21,7 @@ LOOP := -n 3 --dist worksteal -m "not browser and not faults" tests/rules tests/
 SETTINGS := OZ0_SECRET_KEY=unused DATABASE_URL=postgres://unused@127.0.0.1/unused
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix rules states clean static browser environment
+.PHONY: help run test check fix rules states bench-quick clean static browser environment
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,15 @@ states: $(READY) ## Draw docs/states.md from the tables of moves
 
 clean: ## Remove what make made here: .venv, .oz0 with its database, caches
 	@sh make/clean.sh
+
+bench-quick: $(READY) .peers/.ready ## Measure the first figures beside their peers; wants a quiet machine for 3 minutes
+	@$(BIN)/python -m benchmarks.quick 2>.peers/log || { tail -n 20 .peers/log; exit 1; }
+
+.peers/.ready: benchmarks/peers/requirements.lock | $(READY)
+	@echo "installing the programs that the figures are measured beside into .peers (once)"
+	@$(BIN)/python -m venv --clear .peers
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 .peers/bin/python -m pip install -qq --require-hashes -r benchmarks/peers/requirements.lock
+	@touch $@
 
 static: $(READY)
 	$(BIN)/ruff format --check .
