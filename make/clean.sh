@@ -33,6 +33,6 @@ if [ "$(id -u)" = 0 ]; then
 else
     rm -rf "${TMPDIR:-/tmp}/oz0-$(id -u)/$digest"
 fi
-rm -rf .venv .oz0 .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist staticfiles screenshots ./*.egg-info
+rm -rf .venv .peers .oz0 .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist staticfiles screenshots ./*.egg-info
 find . -name __pycache__ -type d -prune -exec rm -rf {} +
-echo "removed .venv, .oz0 and caches from $(pwd)"
+echo "removed .venv, .peers, .oz0 and caches from $(pwd)"
