@@ -1,4 +1,4 @@
-"""job-rate: durable calls of a running job, 16 at a time, on a real stdio server; beside DBOS workflows of one step."""
+"""job-rate: durable calls of a running job, 16 at a time, on a stdio server; beside DBOS workflows of one step."""
 
 import subprocess
 from pathlib import Path
