@@ -7,9 +7,9 @@ from typing import Final
 from psutil import Process
 
 from base import db
+from benchmarks.echoing import services, use_echo
 from benchmarks.figures import Figure, medians
 from benchmarks.peers import interpreter
-from benchmarks.services import services, use_echo
 from jobs.models import Attempt
 from tests.faults.stand import Services
 

@@ -4,8 +4,8 @@ import time
 from typing import Final
 
 from base import db
+from benchmarks.echoing import services
 from benchmarks.figures import Figure
-from benchmarks.services import services
 from jobs.models import Attempt, Hold
 from jobs.rules.limits import LEASE
 from tests.faults.stand import Services

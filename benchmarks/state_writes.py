@@ -12,8 +12,8 @@ import psycopg
 from django.db import connection, connections
 
 from base import db, ids
+from benchmarks.echoing import services
 from benchmarks.figures import Figure, medians
-from benchmarks.services import services
 from catalog.rules.agents import Limits
 from jobs import wake
 from jobs.operations import intake, work

@@ -11,8 +11,8 @@ from django.test import Client
 from psycopg import sql
 
 from base import ids
+from benchmarks.echoing import services
 from benchmarks.figures import Figure, medians
-from benchmarks.services import services
 from catalog.rules.agents import Limits
 from jobs.rules.orders import End
 from tenants.models import User

@@ -1,4 +1,4 @@
-"""`oz0 plugin`: what a plugin's functions cost and whether that fits, on an author's own machine; and adding it here."""
+"""`oz0 plugin`: what a plugin's functions cost and whether that fits, on an author's machine; and adding it here."""
 
 import json
 from pathlib import Path
