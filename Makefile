@@ -21,10 +21,10 @@ LOOP := -n 3 --dist worksteal -m "not browser and not faults" tests/rules tests/
 SETTINGS := OZ0_SECRET_KEY=unused DATABASE_URL=postgres://unused@127.0.0.1/unused
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix rules states bench-quick clean static browser environment
+.PHONY: help run test check fix rules states screenshots bench-quick clean static browser environment
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(READY) ## Start the studio with its demo at PORT=8000; the first http:// address signs you in
 	@exec $(BIN)/python -m studio.cli up --demo --port "$(PORT)"
@@ -49,6 +49,9 @@ rules: $(READY) ## List every rule of docs/rules.md with the tests that prove it
 
 states: $(READY) ## Draw docs/states.md from the tables of moves
 	$(BIN)/python -m tests.repo.states_page
+
+screenshots: $(READY) browser ## Take the pictures of README.md anew, of the demo in an empty folder
+	$(BIN)/python -m tests.browser.pictures
 
 clean: ## Remove what make made here: .venv, .oz0 with its database, caches
 	@sh make/clean.sh

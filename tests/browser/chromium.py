@@ -13,6 +13,13 @@ from typing import Final
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OF_PLAYWRIGHT: Final = "chromium*-*/chrome-*/*"
 PROGRAMS: Final = ("chrome", "headless_shell", "chrome-headless-shell")
+QUIET: Final = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+)
 MISSING: Final = (
     "make test needs a browser: install chromium or google-chrome"
     " (on Debian `apt-get install chromium`), or run `.venv/bin/playwright install chromium`"

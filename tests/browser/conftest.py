@@ -17,17 +17,10 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from studio import embedded
 from tenants.models import User
-from tests.browser.chromium import MISSING, chromium
+from tests.browser.chromium import MISSING, QUIET, chromium
 from tests.builders import World, a_world
 from tests.waiting import until
 
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-quic",
-    "--disable-dev-shm-usage",
-]
 PASSWORD = "a password for tests"
 ROOT = Path(__file__).parents[2]
 
@@ -98,7 +91,7 @@ def browser() -> Iterator[Browser]:
         patch.setenv(
             "DJANGO_ALLOW_ASYNC_UNSAFE", "1"
         )  # playwright leaves its loop running in this thread; we never use it
-        opened = playwright.chromium.launch(executable_path=program, args=QUIET)
+        opened = playwright.chromium.launch(executable_path=program, args=[*QUIET])
         yield opened
         opened.close()
 
