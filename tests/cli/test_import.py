@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from django.conf import settings
 
 from base import db, ids
-from catalog.models import Connection, PluginVersion, Stage, Tool, Transport
+from catalog.models import Connection, Credential, PluginVersion, Stage, Tool, Transport
 from catalog.operations import connections
 from catalog.sessions import NotUp, list_once
 from jobs.operations.servers import server_of
@@ -169,7 +169,7 @@ def test_ordinary_values_are_not_taken_out_of_what_servers_say_and_secrets_are(t
 def test_what_an_admin_added_to_an_imported_connection_stays(tmp_path: Path) -> None:
     file = listed(tmp_path, b={"url": "https://mcp.example.org/mcp"})
     oz0_import(file)
-    given = connections.Given(connections.Credential.BEARER, "entered-by-hand")
+    given = connections.Given(Credential.BEARER, "entered-by-hand")
     change = {"url": "https://mcp.example.org/mcp", "allowed": ["10.0.0.7:443"], "given": given, "actor": SYSTEM}
     connections.change(tenant=tenant(), name="b", **change)
     assert oz0_import(file).output.startswith("kept b")

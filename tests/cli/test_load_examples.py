@@ -1,5 +1,6 @@
 """`oz0 load-examples`, in this process, on the test's own database."""
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,7 @@ def test_without_a_node_no_job_is_started_and_it_says_so(home: Path, monkeypatch
 
 
 def test_without_the_git_server_the_other_examples_are_there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load_examples.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     said = load("--no-jobs").output
     assert "left out plugin repo: install mcp-server-git" in said
     assert "left out plugin clock: install mcp-server-time" in said

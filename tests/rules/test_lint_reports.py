@@ -8,12 +8,13 @@ import jsonschema
 import pytest
 
 from catalog.rules import lint
+from catalog.rules.budgets import BUDGET, TOKENS
 from catalog.rules.findings import Finding, Severity
 from catalog.rules.lint_reports import Exit, Report, as_json, as_junit, as_sarif
 
 pytestmark = pytest.mark.rule("T6")
-OVER = Finding(Severity.ERROR, lint.BUDGET, "agents/a clerk.yaml", 7, "limits.tool_tokens", "too much", "drop some")
-LONG = Finding(Severity.WARNING, lint.TOKENS, "oz0-plugin.yaml", 0, "shop.look", "1,600 tokens", "say less")
+OVER = Finding(Severity.ERROR, BUDGET, "agents/a clerk.yaml", 7, "limits.tool_tokens", "too much", "drop some")
+LONG = Finding(Severity.WARNING, TOKENS, "oz0-plugin.yaml", 0, "shop.look", "1,600 tokens", "say less")
 MISSING = Finding(Severity.WARNING, lint.NOT_MEASURED, "oz0-listing.json", 0, "", "none", "run inspect")
 DAMAGED = Finding(Severity.ERROR, lint.DAMAGED, "oz0-listing.json", 0, "", "it is damaged", "run inspect")
 UNREADABLE = Finding(Severity.ERROR, lint.FILES, "oz0-plugin.yaml", 2, "version", "is a number", "quote it")
@@ -204,8 +205,8 @@ def test_junit_passes_what_found_nothing_and_fails_what_did() -> None:
     assert set(cases()) == set(lint.CHECKS)
     assert {end for ends in cases().values() for end in ends} == {"passed"}
     found = cases(OVER, OVER, LONG)
-    assert (found[lint.BUDGET], found[lint.TOKENS]) == (["failure", "failure"], ["system-out"])
-    assert cases(LONG, strict=True)[lint.TOKENS] == ["failure"]
+    assert (found[BUDGET], found[TOKENS]) == (["failure", "failure"], ["system-out"])
+    assert cases(LONG, strict=True)[TOKENS] == ["failure"]
 
 
 @pytest.mark.parametrize(("finding", "own"), [(MISSING, "error"), (DAMAGED, "error"), (UNREADABLE, "failure")])
