@@ -9,7 +9,10 @@ from typing import Final
 from tests.repo.containers import filled_in
 from tests.repo.tree import PRODUCT, Finding, files, sources
 
-LINK: Final = re.compile(r"(?<!!)\[[^\]]+\]\((?P<to>[^)\s]+)\)")
+LINK: Final = re.compile(r"\[[^\]]*\]\((?P<to>[^)\s]+)\)|^\[[^\]]+\]: (?P<defined>\S+)$", re.MULTILINE)
+OUTSIDE: Final = re.compile(r"https?://(?:[a-z0-9-]+\.)+[a-z]{2,}(?::\d+)?(?:/[\w./~%?&=#@+:-]*)?\Z")
+HEADING: Final = re.compile(r"^#{1,6} (?P<text>.+?)\s*$", re.MULTILINE)
+FENCED: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 COMMAND: Final = re.compile(r"\bmake (?P<target>[a-z]+)\b(?! [a-z]+ )")
 TARGET: Final = re.compile(r"^(?P<name>[a-z]+):.*## ", re.MULTILINE)
 DECISION: Final = re.compile(r"^(?P<number>\d{4})-[a-z0-9-]+\.md$")
@@ -19,19 +22,43 @@ PLACE: Final = re.compile(r"(?:[a-z_]+/)+[a-z_]+\.(?:py|md|css|js|html)")
 
 
 def broken_links(tree: Path) -> list[Finding]:
-    """Links between pages that lead nowhere, and files named in `code` that are not there."""
+    """Links, pictures and anchors that lead nowhere, addresses without form, and files in `code` that are not there.
+
+    Whether an address of somebody else's answers is not looked at: the tests have no network.
+    """
     found = []
     for path, place, text in _pages(tree):
         for match in LINK.finditer(CODE.sub(lambda code: " " * len(code.group()), text)):
-            to = match["to"].split("#")[0]
-            if to and "://" not in to and not (path.parent / to).exists():
-                found.append(Finding(place, _line(text, match.start()), f"links to {to}, which is not there"))
+            if why := _leads_nowhere(path, match["to"] or match["defined"]):
+                found.append(Finding(place, _line(text, match.start()), why))
         found += [
             Finding(place, _line(text, match.start()), f"names {match['code']}, which is not there")
             for match in CODE.finditer(text)
             if match["code"] and PLACE.fullmatch(match["code"]) and not (tree / match["code"]).exists()
         ]
     return found
+
+
+def _leads_nowhere(page: Path, link: str) -> str:
+    """Why a link of this page leads nowhere, empty when it does lead somewhere."""
+    if "://" in link:
+        return "" if OUTSIDE.match(link) else f"links to {link}, which is no address of a page"
+    to, _, anchor = link.partition("#")
+    target = page.parent / to if to else page
+    if not target.exists():
+        return f"links to {to}, which is not there"
+    if anchor and anchor not in anchors(target.read_text()):
+        return f"links to {link}, and there is no such heading"
+    return ""
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that a page's headings get: small letters, hyphens for spaces, a number when one comes again."""
+    found: dict[str, int] = {}
+    for match in HEADING.finditer(FENCED.sub("", text)):
+        name = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", match["text"]).lower()).replace(" ", "-")
+        found[name] = found.get(name, 0) + 1
+    return {name if not again else f"{name}-{again}" for name, times in found.items() for again in range(times)}
 
 
 def unknown_commands(tree: Path) -> list[Finding]:

@@ -45,7 +45,19 @@ def test_the_readme_makes_the_promise_word_for_word() -> None:
 
 def test_the_first_two_commands_of_the_readme_start_it_and_test_it() -> None:
     commands = re.findall(r"^```sh\n(.+?)\n```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    assert commands == ["make run", "make test"]
+    assert commands[:2] == ["make run", "make test"]
+
+
+def test_the_readme_shows_two_pictures_in_its_first_screen_and_each_is_small_and_of_one_width() -> None:
+    first = (ROOT / "README.md").read_text().split("\n## ")[0]
+    shown = re.findall(r"^!\[(.{20,})\]\((docs/pictures/.+\.png)\)$", first, re.MULTILINE)
+    assert len(shown) == 2
+    assert {name for _, name in shown} == {f"docs/pictures/{path.name}" for path in (ROOT / "docs/pictures").iterdir()}
+    for _, name in shown:
+        picture = (ROOT / name).read_bytes()
+        assert picture.startswith(b"\x89PNG")
+        assert int.from_bytes(picture[16:20]) == 1280  # where a PNG says how wide it is
+        assert len(picture) < 200_000
 
 
 def test_ci_runs_the_readmes_test_command_and_nothing_else() -> None:
@@ -75,7 +87,7 @@ def written(tmp_path: Path) -> Path:
     (tmp_path / "Makefile").write_text("help: ## List\nrun: .venv ## Start\n")
     (tmp_path / "README.md").write_text("`make run`, then [read](docs/operating.md#there)\n")
     (tmp_path / "studio/settings.py").write_text('DEBUG = env.bool("OZ0_DEBUG", default=False)\n')
-    (tmp_path / "docs/operating.md").write_text("| variable |\n|---|\n| `OZ0_DEBUG` |\n")
+    (tmp_path / "docs/operating.md").write_text("# There\n| variable |\n|---|\n| `OZ0_DEBUG` |\n")
     (tmp_path / "docs/decisions/README.md").write_text("[1](0001-first.md)\n")
     (tmp_path / "docs/decisions/0001-first.md").write_text("# 1. First\n")
     return tmp_path
@@ -86,6 +98,11 @@ def written(tmp_path: Path) -> Path:
     [
         (broken_links, "README.md", "[gone](docs/gone.md)\n", "links to docs/gone.md"),
         (broken_links, "README.md", "see `jobs/rules/gone.py`\n", "names jobs/rules/gone.py"),
+        (broken_links, "README.md", "![gone](docs/gone.png)\n", "links to docs/gone.png"),
+        (broken_links, "README.md", "[there](docs/operating.md#gone)\n", "there is no such heading"),
+        (broken_links, "README.md", "[here](#gone)\n# Here\n", "there is no such heading"),
+        (broken_links, "README.md", "[1]: https://example\n", "which is no address of a page"),
+        (broken_links, "README.md", "[a](https//example.org)\n", "links to https//example.org"),
         (unknown_commands, "README.md", "`make run` and `make gone`\n", "make gone is not in the Makefile"),
         (unknown_commands, "README.md", "nothing\n", "no page says what make run is for"),
         (unwritten_settings, "studio/settings.py", 'X = env.str("OZ0_X")\nD = env.str("OZ0_DEBUG")\n', "OZ0_X is read"),
