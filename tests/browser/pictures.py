@@ -15,6 +15,7 @@ from typing import Final
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.chromium import MISSING, QUIET, chromium
+from tests.faults.processes import until
 from tests.faults.studios import Studio, state_folder, studio_in
 from tests.repo.tree import ROOT
 
@@ -32,6 +33,8 @@ def take(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as empty, state_folder(Path(empty)) as home, studio_in(home, demo=True) as studio:
         studio.ready()
+        # the list of jobs does not jump: what starts after it was opened waits behind a button
+        assert until(lambda: studio.said("started a job of know-it-all"), PATIENT / 1000), studio.lines
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=program, args=[*QUIET])
             with _tab(browser, studio) as page:
