@@ -10,8 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.faults.processes import until
 from tests.faults.studios import Studio, state_folder, studio_in
-from tests.repo.docs_commands import tour
-from tests.repo.test_docs_commands import run
+from tests.repo.docs_commands import run, tour
 from tests.repo.tree import ROOT
 
 pytestmark = [pytest.mark.browser, pytest.mark.faults, pytest.mark.timeout(400)]

@@ -1,6 +1,9 @@
 """The commands that the pages give: every ```sh block, and every `oz0 …` a page or a template names."""
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +12,7 @@ from typing import Final
 import click
 
 from studio.cli import main
-from tests.repo.tree import Finding, files
+from tests.repo.tree import ROOT, Finding, files
 
 BLOCK: Final = re.compile(r"^```sh\n(?P<text>.+?)\n```$", re.MULTILINE | re.DOTALL)
 HEADING: Final = re.compile(r"^## (?P<text>.+)$", re.MULTILINE)
@@ -42,6 +45,18 @@ def blocks(tree: Path) -> list[Block]:
 def tour(tree: Path) -> list[str]:
     """The scripts of the README's tour, in their order."""
     return [block.text for block in blocks(tree) if block.place == "README.md" and block.heading == TOUR]
+
+
+def run(script: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a block as a person would type it, in this folder, with this checkout's `oz0` and Python on the path."""
+    (folder / "bin").mkdir(exist_ok=True)
+    program = folder / "bin/oz0"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m studio.cli "$@"\n')
+    program.chmod(0o755)
+    path = f"{program.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    command = ["sh", "-e", "-c", script]
+    env = os.environ | {"PATH": path} | more
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=100, check=False)
 
 
 def unknown_words(tree: Path) -> list[Finding]:

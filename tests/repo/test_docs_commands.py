@@ -1,7 +1,6 @@
 """Every command that a page gives is run: here, in an empty folder, or by the test that RUN_ELSEWHERE names."""
 
 import ast
-import os
 import subprocess
 import sys
 import tomllib
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo.docs_commands import TOUR, Block, blocks, tour, unknown_words
+from tests.repo.docs_commands import TOUR, Block, blocks, run, tour, unknown_words
 from tests.repo.tree import ROOT, tell
 
 # A make that would call itself, and what needs a network: the test that does the same in another way.
@@ -32,18 +31,6 @@ def elsewhere(block: Block) -> str | None:
 
 
 HERE = [block for block in ALL if elsewhere(block) is None]
-
-
-def run(script: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a block as a person would type it, in this folder, with this checkout's `oz0` and Python on the path."""
-    (folder / "bin").mkdir(exist_ok=True)
-    program = folder / "bin/oz0"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m studio.cli "$@"\n')
-    program.chmod(0o755)
-    path = f"{program.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    command = ["sh", "-e", "-c", script]
-    env = os.environ | {"PATH": path} | more
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=100, check=False)
 
 
 def test_the_pages_give_commands_and_the_tour_is_among_them() -> None:
