@@ -17,22 +17,29 @@ class Mask:
     """Replaces these secrets wherever they stand in a text: as they are, in a URL, in JSON, in base64."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        forms = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
-        self._whole: Final = re.compile("|".join(map(_pattern, forms))) if forms else None
-        begun = {form[:length] for form in forms for length in range(CUT, len(form))}
-        longest = sorted(begun, key=len, reverse=True)
-        self._begun: Final = re.compile(f"(?:{'|'.join(map(re.escape, longest))})\\Z") if longest else None
+        self._forms: Final = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+        self._whole: Final = re.compile("|".join(map(_pattern, self._forms))) if self._forms else None
 
     def __call__(self, text: str) -> str:
         """The text without them. A text that was cut inside a secret loses the part that is left of it."""
         if self._whole is None:
             return text
         found = self._whole.sub(SHOWN, text)
-        if self._begun is None:
-            return found
         cut = _CUT_OFF.search(found)
         end = cut.start() if cut else len(found)
-        return self._begun.sub(SHOWN, found[:end]) + found[end:]
+        begun = min((_begins(form, found[:end]) for form in self._forms), default=end)
+        return found if begun == end else found[:begun] + SHOWN + found[end:]
+
+
+def _begins(form: str, text: str) -> int:
+    """Where the beginning of a form stands at the end of a text; the text's length where it does not.
+
+    Tokens are thousands of characters long, so their beginnings are not tried one by one.
+    """
+    at = text.find(form[:CUT], max(0, len(text) - len(form) + 1)) if len(form) > CUT else -1
+    while at >= 0 and not form.startswith(text[at:]):
+        at = text.find(form[:CUT], at + 1)
+    return at if at >= 0 else len(text)
 
 
 def _forms(secret: str) -> Iterable[str]:

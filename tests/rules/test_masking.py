@@ -2,13 +2,14 @@
 
 import base64
 import json
+import time
 from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from base.masking import SHOWN, Mask
+from base.masking import CUT, SHOWN, Mask
 from catalog.sessions.log import LONGEST, Log
 
 pytestmark = pytest.mark.rule("A14")
@@ -52,6 +53,16 @@ def test_the_longer_of_two_secrets_is_taken_out_whole_and_each_line_of_one_by_it
 @pytest.mark.parametrize("more", ["", "… (99999 characters)"])
 def test_what_is_left_of_a_secret_where_a_text_was_cut_is_taken_out(more: str) -> None:
     assert Mask([TOKEN])(f"key=sk-live{more}") == f"key={SHOWN}{more}"
+
+
+def test_a_token_of_thousands_of_characters_is_taken_out_at_once_whole_and_cut() -> None:
+    token = "".join(f"{number:x}." for number in range(2_000))
+    began = time.process_time()
+    mask = Mask([token])
+    assert mask(f"a {token} b") == f"a {SHOWN} b"
+    assert mask(f"a {token[:-1]}") == mask(f"a {token[:CUT]}") == f"a {SHOWN}"
+    assert mask(f"a {token[: CUT - 1]}") == f"a {token[: CUT - 1]}"
+    assert time.process_time() - began < 1.0
 
 
 def test_without_secrets_nothing_changes() -> None:
