@@ -92,7 +92,8 @@ def _compare(tenant: UUID, server: Server, file: str, allowed: Sequence[str]) ->
     spec = read_plugin(files)
     current = PluginVersion.objects.filter(plugin__name=server.id, stage=Stage.CURRENT).first()
     row = named(server.id) if server.url else None
-    if (current is not None and current.version != IMPORTED) or (current is None and row is not None):
+    ours = row is None or (row.credential == _given(server, None).kind and _reached_so(tenant, server, row, allowed))
+    if (current is None and not ours) or (current is not None and current.version != IMPORTED):
         kind = "plugin" if current is not None else "connection"
         fix = "rename the server in the list: importing never replaces what was made another way"
         said = f"there is a {kind} {server.id} that was not imported"

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from base import db, ids
 from catalog.models import Connection, Credential, PluginVersion, Stage, Tool, Transport
-from catalog.operations import connections
+from catalog.operations import connections, plugins
 from catalog.sessions import NotUp, list_once
 from jobs.operations.servers import server_of
 from studio.cli.import_ import import_
@@ -264,6 +264,24 @@ def test_what_was_made_another_way_is_never_replaced(tmp_path: Path, program: Pa
         "there is a plugin shop that was not imported",
         "there is a connection mine that was not imported",
     ]
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-Api-Key": "one"}])
+def test_an_import_that_was_cut_off_after_its_connection_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, headers: dict[str, str]
+) -> None:
+    file = listed(tmp_path, far={"url": "https://mcp.example.org/mcp", "headers": headers})
+
+    def cut_off(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(plugins, "register", cut_off)
+        assert CliRunner().invoke(import_, [str(file)]).exit_code == 1
+    with db.read(tenant()):
+        assert Connection.objects.get().name == "far"
+        assert not PluginVersion.objects.exists()
+    assert oz0_import(file).output.startswith("added far")
 
 
 def test_a_variable_that_the_vault_lost_is_said_and_nothing_is_started_without_it(
