@@ -17,7 +17,7 @@ _SHAPES: Final = re.compile(
     r"|ey[\w-]{10,}\.ey[\w-]{10,}\.)|\bBearer\s+[^\s$]|://[^/\s:@]*:[^/\s@$]+@"
 )
 _QUERY: Final = re.compile(rf"(?:{_WORD}|key|auth|sig|signature)\Z", re.I)
-_SOUNDS_SECRET: Final = re.compile(r"key|token|secret|pass|pwd|credential|auth|cookie|session|pin\b", re.I)
+_SOUNDS_SECRET: Final = re.compile(r"key|token|secret|pass|pwd|credential|auth|cookie|session|pin(?![a-z])", re.I)
 _ORDINARY: Final = re.compile(
     r"true|false|yes|no|on|off|none|auto|default|[0-9]{1,6}|debug|info|warn|warning|error|production|development|test"
     r"|[a-z]{2}(?:[-_][A-Za-z]{2})?(?:\.UTF-8)?|localhost|127\.0\.0\.1|/[^:@?=+]{0,1000}",

@@ -158,7 +158,10 @@ class _Reader:
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             self.note("args", "is not a list of texts", 'write ["-y", "the-server"]')
             words = []
-        argv = (self.text("command", entry["command"], keep=env), *self.arguments(words, env))
+        if secret_in_words([entry["command"]]):
+            fix = "give it to the program as a variable under `env`: those go into the vault"
+            self.note("command", "looks like it holds a secret, and commands are kept in a file", fix)
+        argv = (self.text("command", entry["command"], keep=env, shown=True), *self.arguments(words, env))
         if not words and " " in argv[0] and "/" not in argv[0]:
             self.note("command", f"{argv[0]!r} is more than a program", "write the words after the first under `args`")
         cwd = self.text("cwd", entry["cwd"]) if isinstance(entry.get("cwd"), str) else ""

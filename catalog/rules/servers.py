@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
+from catalog.rules.mcp_secrets import is_ordinary
 from catalog.rules.sandbox import Sandbox
 
 SECRET: Final = 4  # characters from which on a value of a server's environment counts as a secret
@@ -54,10 +55,14 @@ class ServerSpec:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be kept or shown of anything the server says: its credential and its environment's values."""
+        """What must not be kept or shown of anything the server says: its credential, and its environment's values.
+
+        Settings that are surely no secrets are left out: in a log they would stand for ordinary words.
+        """
         credentials = [] if self.remote is None else [*self.remote.headers.values()]
         bare = [value.partition(" ")[2] for value in credentials]
-        return tuple(value for value in (*credentials, *bare, *self.env.values()) if len(value) >= SECRET)
+        given = [value for name, value in self.env.items() if not is_ordinary(name, value)]
+        return tuple(value for value in (*credentials, *bare, *given) if len(value) >= SECRET)
 
     @property
     def key(self) -> "Key":

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -10,6 +11,7 @@ from catalog.rules.manifest import tool_id_trouble
 from catalog.rules.mcp_secrets import secret_in_address, secret_in_words
 from catalog.rules.mcp_servers import BadServersFile, Server, id_of, manifest_of, read_servers
 from catalog.rules.plugins import read_plugin
+from catalog.rules.servers import ServerSpec
 
 HERE = {"HOME": "/somebody", "TOKEN": "t0ken"}
 VS_CODE = """{
@@ -94,6 +96,8 @@ def test_a_file_that_is_no_list_is_refused_with_its_line(text: str, said: str) -
         ({"command": "a", "args": [""]}, "is empty"),
         ({"command": "a", "args": ["${workspaceFolder}/b"]}, "write that folder's whole path"),
         ({"command": "a", "args": ["--word", "${env:TOKEN}"]}, "may be a secret, and this is kept in a file"),
+        ({"command": "${env:TOKEN}"}, "one.command: ${env:TOKEN} may be a secret, and this is kept in a file"),
+        ({"command": "/bin/a?token=ghp_abcdefghijklmnopqrstuv"}, "one.command: looks like it holds a secret"),
         ({"command": "a", "args": ["--api-key", "abc"]}, "one.args[1]: looks like a secret"),
         ({"command": "a", "env": {"A B": "c"}}, "is not the name of a variable"),
         ({"command": "a", "env": {"A": "${NOWHERE}"}}, "say NOWHERE=… oz0 import"),
@@ -177,3 +181,22 @@ def test_secrets_in_addresses_are_seen() -> None:
     assert secret_in_address("https://a.example/mcp?token=abc")
     assert secret_in_address("https://me:pw@a.example/mcp")
     assert not secret_in_address("https://a.example/mcp?profile=work&token=")
+
+
+@pytest.mark.rule("A14")
+@pytest.mark.parametrize(
+    ("name", "value", "ordinary"),
+    [
+        ("LEVEL", "info", True),
+        ("PORT", "3000", True),
+        ("NOTES", "/notes", True),
+        ("MAPPING", "on", True),
+        ("API_KEY", "info", False),
+        ("PIN", "1234", False),
+        ("PIN_CODE", "1234", False),
+        ("LEVEL", "s3cret", False),
+    ],
+)
+def test_only_what_is_surely_no_secret_is_left_in_what_servers_say(name: str, value: str, ordinary: bool) -> None:
+    spec = ServerSpec(uuid4(), uuid4(), "a", "1", "", ("a",), "/", 1, 1, env={name: value, "TOKEN": "s3cret-value"})
+    assert set(spec.secrets) == ({"s3cret-value"} if ordinary else {"s3cret-value", value})
