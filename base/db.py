@@ -95,6 +95,15 @@ def must_write() -> datetime:
     return _writing().now
 
 
+def later() -> datetime:
+    """The database's time by now, where the open `write` has waited for a lock since its start."""
+    must_write()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT oz0_now()")
+        now: datetime = cursor.fetchone()[0]
+    return now
+
+
 def writing_tenant() -> UUID:
     """The tenant of the open `write`. Raises `NotInWrite`."""
     return _writing().tenant

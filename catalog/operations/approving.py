@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from base import db, text
-from catalog.models import Connection, EntryApproval, Function, Listing, Stage, Tool, Transport
+from catalog.models import EntryApproval, Function, Listing, Stage, Tool, Transport
+from catalog.operations import connections
 from catalog.queries.trust import approvals_of, origins_of
 from tenants.models import Gate
 from tenants.operations import audit
@@ -90,8 +91,8 @@ def withdraw(*, tenant: UUID, tool: str, function: str, shown: str, actor: Actor
 
 def _is_older_than_its_connection(tool: Tool) -> bool:
     """Whether the listing that is kept was measured before the connection led where it leads now."""
-    changed = Connection.objects.filter(name=tool.connection).values_list("changed_at", flat=True).first()
-    return changed is not None and Listing.objects.filter(tool=tool, current=True, measured_at__lt=changed).exists()
+    measured_at = Listing.objects.filter(tool=tool, current=True).values_list("measured_at", flat=True).first()
+    return measured_at is not None and connections.changed_since(tool, measured_at)
 
 
 def _remote(slug: str) -> Tool:

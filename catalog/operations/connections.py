@@ -3,17 +3,19 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urljoin
 from uuid import UUID
 
 from base import db
 from base.addresses import Refused, read_place, read_url
-from catalog.models import Connection, Credential, Stage, Tool
+from catalog.models import Connection, Credential, Stage, Tool, Transport
 from catalog.operations import sign_ins
 from catalog.queries.connections import named, users_of
 from catalog.rules.secret_names import access_name
 from catalog.rules.servers import Remote
+from tenants.models import Gate
 from tenants.operations import audit, vault
 from tenants.rules.who import Actor
 
@@ -76,9 +78,13 @@ def change(
 ) -> None:
     """Change a connection; sessions that used it as it was are replaced. Raises `BadConnection`.
 
-    `ask_again` forgets which protocol the server was found to speak.
+    `ask_again` forgets which protocol the server was found to speak. What was listed, or began to be, before this is
+    of another server (`listings.store`).
     """
-    with db.write(tenant) as now:
+    with db.write(tenant):
+        # Under the gate, for approvals count where the connection leads: no claim is under way while that changes.
+        Gate.objects.select_for_update().get(tenant_id=tenant)
+        now = db.later()
         row = locked(name)
         before = _shown(row)
         moved = _url(url) != row.url
@@ -108,6 +114,13 @@ def keep_protocol(tool: Tool, protocol: str) -> None:
     """Pin the protocol that a connection's server was found to speak. Demands an open write."""
     db.must_write()
     Connection.objects.filter(name=tool.connection, protocol="").update(protocol=protocol)
+
+
+def changed_since(tool: Tool, at: datetime) -> bool:
+    """Whether a remote tool's connection led elsewhere at that time, or may have. Demands an open read or write."""
+    if tool.transport != Transport.URL:
+        return False
+    return Connection.objects.filter(name=tool.connection, changed_at__gt=at).exists()
 
 
 def remote_of(tool: Tool) -> tuple[Remote, str, str]:

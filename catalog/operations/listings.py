@@ -18,10 +18,11 @@ FIRST_RETRY: Final = 2.0  # seconds after a server that could not be listed, dou
 LAST_RETRY: Final = 300.0
 
 
-def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing, read_ago: float | None = None) -> bool:
-    """Keep a measured listing as the tool's current one; False when it is the one that was kept before.
+def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing, read_ago: float = 0.0) -> bool:
+    """Keep a listing that was read `read_ago` seconds ago as the tool's current one, by its node's clock of durations.
 
-    One that a session read `read_ago` seconds ago is kept only when nothing was measured since.
+    False when it is the one that was kept before, and when it is out of date: one that was read later is kept, or its
+    connection was changed since, so that it may be another server's. Then the tool stays due.
 
     Functions whose names cannot be sent to a model are left out and named on the tool's page (RULES C1). An approval
     of an entry that is not listed so any more ends with the same commit (RULES C3).
@@ -33,11 +34,13 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing, read_ago: f
         tool = (
             Tool.objects.select_for_update(no_key=True, of=("self",)).select_related("plugin_version").get(pk=tool_id)
         )
+        read_at = now - timedelta(seconds=read_ago)
         current = Listing.objects.filter(tool=tool, current=True)
-        if read_ago is not None and current.filter(measured_at__gt=now - timedelta(seconds=read_ago)).exists():
+        if current.filter(measured_at__gt=read_at).exists() or connections.changed_since(tool, read_at):
             return False
         problems = listing_problems(tool.slug, [function.name for function in measured.functions])
-        tool.measure_due_at, tool.measure_failures = None, 0
+        asked_since = tool.measure_due_at is not None and read_at < tool.measure_due_at <= now
+        tool.measure_due_at, tool.measure_failures = tool.measure_due_at if asked_since else None, 0
         told = [*(f"{p.key}: {p.message}; {p.fix}" for p in problems), *measured.problems]
         tool.down_reason = "\n".join(told)
         tool.isolation = measured.isolation
@@ -45,7 +48,7 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing, read_ago: f
         if tool.transport == Transport.URL:
             connections.keep_protocol(tool, measured.protocol)
         can = {"can_cancel": measured.can_cancel, "can_report": measured.can_report}
-        if current.filter(digest=measured.digest, protocol=measured.protocol).update(measured_at=now, **can):
+        if current.filter(digest=measured.digest, protocol=measured.protocol).update(measured_at=read_at, **can):
             _count_what_was_not(tool, costs)
             return False
         current.update(current=False)
@@ -53,7 +56,7 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing, read_ago: f
             tenant_id=tenant,
             tool=tool,
             digest=measured.digest,
-            measured_at=now,
+            measured_at=read_at,
             protocol=measured.protocol,
             server_name=measured.server_name[:200],
             server_version=measured.server_version[:200],

@@ -10,6 +10,7 @@ from jobs.node.node import Node
 from jobs.node.values import CannotMeasure
 from jobs.operations import listings_changed
 from jobs.operations.servers import server_of
+from jobs.queries import locks
 from jobs.rules.orders import Sighting
 
 
@@ -24,14 +25,16 @@ def measure(node: Node, *, tenant: UUID, tool_id: UUID) -> None:
 
     What waits by an entry that is described otherwise now is asked anew (RULES C3).
     """
-    with db.read(tenant):
+    began = boot_time()
+    with db.write(tenant):
+        locks.gate_shared()  # a change of the connection that is under way is waited for, and followed
         spec = server_of(Tool.objects.select_related("plugin_version").get(pk=tool_id))
     try:
         measured = node.measure(spec)
     except CannotMeasure as error:
         listings.not_measured(tenant=tenant, tool_id=tool_id, why=str(error), status=error.status)
     else:
-        listings.store(tenant=tenant, tool_id=tool_id, measured=measured)
+        listings.store(tenant=tenant, tool_id=tool_id, measured=measured, read_ago=boot_time() - began)
         listings_changed.ask_anew(tenant=tenant, tool_id=tool_id)
 
 
