@@ -1,5 +1,6 @@
 """The edge for programs: who asks is known as on pages, and whatever goes wrong is a problem document."""
 
+import logging
 from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
@@ -9,11 +10,15 @@ from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, JsonResponse
 from django.utils.cache import patch_vary_headers
+from django.views.decorators.csrf import csrf_exempt
 
 from base.problem import problem
 from tenants.queries.seats import Seat
 from tenants.views.place import seat_of
 
+log = logging.getLogger(__name__)
+
+UNFORESEEN = "An error in the studio, which its log has in full. Try again, and tell who runs it if it stays."
 NOTHING_HERE = "There is nothing at this address for you."
 
 type Answer = dict[str, Any] | None
@@ -26,6 +31,7 @@ def read_by_programs(view: Callable[..., Answer]) -> Callable[..., JsonResponse]
     """
 
     @login_not_required
+    @csrf_exempt  # nothing is changed here, and a refusal for want of a token would be a page
     @wraps(view)
     def answered(request: HttpRequest, **names: str) -> JsonResponse:
         answer = _answer(request, view, names)
@@ -49,6 +55,9 @@ def _answer(request: HttpRequest, view: Callable[..., Answer], names: dict[str, 
         found = view(seat_of(request), **names)
     except PermissionDenied as error:
         return problem(HTTPStatus.FORBIDDEN, str(error))
+    except Exception:
+        log.exception("%s could not be answered", request.path)
+        return problem(HTTPStatus.INTERNAL_SERVER_ERROR, UNFORESEEN)
     return problem(HTTPStatus.NOT_FOUND, NOTHING_HERE) if found is None else JsonResponse(found)
 
 

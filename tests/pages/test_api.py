@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from django.test import Client
 
 from base import db
+from catalog.api import tokens
 from catalog.models import Tool
 from catalog.operations import listings, plugins
 from catalog.rules import listing_file
@@ -124,8 +125,22 @@ def test_who_belongs_to_no_workspace_is_refused() -> None:
 
 @pytest.mark.parametrize("method", ["post", "put", "delete", "patch"])
 def test_it_can_only_be_read(method: str) -> None:
-    answer = getattr(visitor(a_world()), method)(address("clerk"))
+    answer = getattr(visitor(a_world(), strict=True), method)(address("clerk"))
     assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+def test_an_error_of_ours_is_a_problem_document_that_gives_nothing_away_and_is_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("s3cret-value")
+
+    monkeypatch.setattr(tokens, "agent_tokens", broken)
+    answer = visitor(a_world()).get(address("clerk"))
+    assert (answer.status_code, answer["Content-Type"]) == (500, "application/problem+json")
+    assert "s3cret" not in text_of(answer)
+    assert "s3cret-value" in caplog.text
 
 
 def test_an_address_under_api_that_is_none_is_a_problem_document() -> None:
