@@ -18,6 +18,7 @@ def prepare_database() -> None:
     roles and passwords to what these say.
     """
     import psycopg
+    from psycopg.conninfo import conninfo_to_dict
 
     from studio.embedded import roles
 
@@ -35,6 +36,12 @@ def prepare_database() -> None:
             raise click.ClickException(f"{OWNER_URL} and {APP_URL} must end in the same database: …@host/oz0")
         database = here
     admin_url = _address(ADMIN)
+    try:
+        conninfo_to_dict(admin_url)
+        _ = urlsplit(admin_url).port
+    except (psycopg.ProgrammingError, ValueError):  # their words hold a piece of the password
+        said = f"{ADMIN} cannot be read: in its password, write % as %25, / as %2F, @ as %40 and : as %3A"
+        raise click.ClickException(said) from None
     try:
         with psycopg.connect(admin_url, autocommit=True, connect_timeout=PATIENCE) as admin:
             roles.create_roles(admin, passwords)
