@@ -46,6 +46,7 @@ LEAVES: Final = frozenset(
         "ids",
         "jail",
         "masking",
+        "no_nul",
         "nudge",
         "outbound",
         "problem",
