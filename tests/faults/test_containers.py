@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,8 @@ def test_the_steps_of_compose_bring_up_a_studio_on_services_of_ones_own(given: d
         assert until(lambda: listens(port), READY_IN), web.lines
         check = [word.replace(":8000", f":{port}") for word in ours(ROOT)["web"].healthcheck]
         assert check[0] == "python"
-        subprocess.run([sys.executable, *check[1:]], check=True, timeout=30)
+        healthy = partial(subprocess.run, [sys.executable, *check[1:]], capture_output=True, timeout=30, check=False)
+        assert until(lambda: healthy().returncode == 0, READY_IN), web.lines  # it is asked again there as well
         assert until(lambda: node.said("ready."), READY_IN), node.lines
         loaded = run("node", given, "oz0", "load-examples")
         assert "started a job of shopkeeper" in loaded.stdout, loaded.stderr
