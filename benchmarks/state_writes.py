@@ -79,7 +79,7 @@ def measure() -> Figure:
         f"pgbench with two such commits {peer:,.0f}/s",
         rate / peer,
         "≥ 0.35 of pgbench, ≤ 0.4 ms of Python and ≤ 3 commits a call",
-        rate >= 0.35 * peer and each <= 0.4 and three <= 3.2,
+        rate >= 0.35 * peer and each <= 0.4 and three <= 3,
         f"{each:.2f} ms of Python's CPU and {three:.1f} transactions a call (reads included)",
     )
 

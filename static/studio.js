@@ -34,12 +34,18 @@
     }
   }
 
+  /* Only the newest request for a part may change it: a re-read that began before a person chose another question,
+     and ends after, would put the old one back under their hand. */
+  const newest = new Map();         // element id -> the newest request for it
+  const overtaken = (ctx) => ctx.target && newest.has(ctx.target.id) && newest.get(ctx.target.id) !== ctx;
   document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => {
-    if (ctx.target && ctx.target.dataset.topics) ctx.target.dataset.reading = "1";
+    if (!ctx.target || !ctx.target.dataset.topics) return;
+    ctx.target.dataset.reading = "1";
+    newest.set(ctx.target.id, ctx);
   });
   document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
     const part = ctx.target && ctx.target.id && document.getElementById(ctx.target.id);
-    if (!part) return;
+    if (!part || overtaken(ctx)) return;
     delete part.dataset.reading;
     if (part.dataset.again) { delete part.dataset.again; refresh(part); return; }
     for (const topic of part.dataset.topics ? topicsOf(part) : []) {   // heard of more while it was being read
@@ -48,6 +54,7 @@
   });
   document.addEventListener("htmx:before:response", (event) => {
     const { ctx } = event.detail, { response } = ctx;
+    if (overtaken(ctx)) { event.preventDefault(); return; }
     const away = response.raw && response.raw.redirected && new URL(response.raw.url).pathname.startsWith("/sign-in/");
     if (response.status === 200 && !away) { lastRead = Date.now(); return; }
     if (away || response.status === 403) { event.preventDefault(); signedOut = true; chip(); return; }

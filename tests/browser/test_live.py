@@ -7,7 +7,7 @@ from uuid import UUID
 import psycopg
 import pytest
 from django.db import connection
-from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
+from playwright.sync_api import BrowserContext, Page, Route, WebSocketRoute, expect
 
 from approvals.operations import decide as deciding
 from approvals.operations.decide import Person
@@ -120,6 +120,35 @@ def test_a_card_decided_elsewhere_says_so_at_once(page: Page, world: World) -> N
     expect(page.get_by_text("You answered this: denied")).to_be_visible()
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
     assert_live_equals_fresh(page)
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_re_read_that_ends_late_does_not_put_the_question_before_back(
+    page: Page, world: World, guarded: bool
+) -> None:
+    _, first = a_held_call(world)
+    _, other = a_held_call(world)
+    if not guarded:  # the control
+        page.route("**/studio*.js", without_the_order_of_requests)
+    live(page, hold_url(first))
+    late: list[Route] = []
+    page.route(f"**{hold_url(first)}*", lambda route: route.continue_() if late else late.append(route))
+    with page.expect_request(f"**{hold_url(first)}*"):
+        a_held_call(world)  # of which the page hears
+    page.locator(f"#row-{ids.show(ids.HOLD, other)}").click()
+    expect(page.locator(f"#card-{ids.show(ids.HOLD, other)}")).to_be_visible()
+    with page.expect_response(f"**{hold_url(first)}*"):
+        late[0].continue_()
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 200)))")
+    shown = other if guarded else first
+    expect(page.locator(f"#card-{ids.show(ids.HOLD, shown)}")).to_be_visible()
+    assert page.locator("[id^=card-]").count() == 1
+
+
+def without_the_order_of_requests(route: Route) -> None:
+    """The studio's script, whose every answer is taken."""
+    script = route.fetch()
+    route.fulfill(response=script, body=script.text().replace("if (overtaken(ctx))", "if (false)"))
 
 
 def test_a_card_opened_in_the_same_page_hears_of_its_own_job(page: Page, world: World) -> None:
