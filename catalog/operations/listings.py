@@ -126,9 +126,9 @@ def _function(listing: Listing, tool: Tool, entry: ListedFunction, tokens: int) 
 def not_measured(*, tenant: UUID, tool_id: UUID, why: str, status: int | None = None) -> None:
     """Note why a tool could not be listed, and try again later. `status` is a remote server's HTTP status."""
     with db.write(tenant) as now:
+        if status == sign_ins.TOKEN_REFUSED:  # before the tool, as whoever signs in locks them
+            sign_ins.refused(Tool.objects.get(pk=tool_id), sent_at=now)
         tool = Tool.objects.select_for_update(no_key=True).get(pk=tool_id)
-        if status == sign_ins.TOKEN_REFUSED:
-            sign_ins.refused(tool, sent_at=now)
         tool.measure_failures += 1
         tool.down_reason = why
         tool.measure_due_at = _next_try(now, tool.measure_failures)

@@ -75,6 +75,8 @@ class Sweeper:
     def _each(self, find: Find, act: Callable[[UUID, UUID], int], enough: Callable[[], bool]) -> int:
         """Do each until that is enough; one that cannot be done is logged and keeps none of the others waiting.
 
+        A switch is tried again with every sweep: there are few, and what it must stop runs on (RULES L7).
+
         A lost database and a missing lock are no matter of one row, and are raised.
         """
         done = 0
@@ -84,8 +86,9 @@ class Sweeper:
             except (*db.GONE, moves.Conflict):
                 raise
             except Exception:
-                self._put_off[row] = self._clock() + PUT_OFF
-                log.exception("the sweep could not end %s of tenant %s; it tries again in a minute", row, tenant)
+                if find is not _switches_on:
+                    self._put_off[row] = self._clock() + PUT_OFF
+                log.exception("the sweep could not end %s of tenant %s; it tries again later", row, tenant)
         return done
 
     def _found(self, find: Find) -> list[Work]:

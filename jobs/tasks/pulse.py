@@ -6,6 +6,7 @@ None of this depends on the broker: a lost message costs a second, a dead broker
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from random import random
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -119,11 +120,14 @@ class Pulse:
         for server in self._host.node.servers():
             where = (server.tenant, server.tool_id)
             said[where] = (*said.get(where, ()), *server.log)
-        for (tenant, tool_id), lines in said.items():
-            if lines and self._said.get((tenant, tool_id)) != lines:
-                node_id, name = self._host.node_id, self._host.name
-                server_logs.keep(tenant=tenant, tool_id=tool_id, node=node_id, node_name=name, lines=lines)
-        self._said = said
+        self._said = {where: lines for where, lines in self._said.items() if where in said}
+        self._do(*(partial(self._keep_log, *where, lines) for where, lines in said.items()))
+
+    def _keep_log(self, tenant: UUID, tool_id: UUID, lines: tuple[str, ...]) -> None:
+        if lines and self._said.get((tenant, tool_id)) != lines:
+            node_id, name = self._host.node_id, self._host.name
+            server_logs.keep(tenant=tenant, tool_id=tool_id, node=node_id, node_name=name, lines=lines)
+            self._said[(tenant, tool_id)] = lines
 
     def _sweep(self) -> None:
         until = boot_time() + SWEEPING

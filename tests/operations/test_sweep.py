@@ -265,3 +265,24 @@ def test_a_switch_over_many_jobs_is_applied_a_few_at_a_time_and_to_all_in_the_en
     assert sweep.Sweeper().sweep(dice=lambda: 0.5, enough=lambda: next(looks, True)) == 1
     assert swept() == 2
     assert {see(world, Call, call).state for call in calls} == {CallState.CANCELED}
+
+
+@pytest.mark.rule("L7")
+def test_a_switch_that_could_not_be_applied_is_tried_again_with_the_next_sweep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = a_world()
+    call = a_call(world, "look")
+    sweeper = sweep.Sweeper()
+
+    def fails(**_: object) -> int:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(switches, "apply", lambda **_: 0)
+        a_switch(world, Scope.TOOL, "shop")
+        broken.setattr(switches, "apply", fails)
+        sweeper.sweep(dice=lambda: 0.5)
+    assert see(world, Call, call).state == CallState.QUEUED
+    sweeper.sweep(dice=lambda: 0.5)
+    assert see(world, Call, call).state == CallState.CANCELED
