@@ -1,6 +1,7 @@
 """start and memory: from an empty folder to the first page and the first durable call, and what it all weighs."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,7 +40,7 @@ def measure() -> list[Figure]:
             place.remove(place.data / "pg", *place.sockets.iterdir())
     theirs, their_weight = _contextforge()
     helped = _took([sys.executable, "-m", "studio.cli", "--help"])
-    linted = _took([sys.executable, "-m", "studio.cli", "plugin", "lint", str(ROOT / "examples" / "bookshop")])
+    linted = _linted()
     start = Figure(
         "start",
         page,
@@ -48,7 +49,7 @@ def measure() -> list[Figure]:
         page / theirs,
         "≤ 0.7 ×; again ≤ 4 s; lint ≤ 1 s; --help ≤ 0.3 s",
         page <= 0.7 * theirs and again <= 4 and linted <= 1 and helped <= 0.3,
-        f"node ready {node:.1f} s, first durable call {call:.1f} s; again {again:.1f} s; "
+        f"Python's own imports in three processes; node ready {node:.1f} s, first durable call {call:.1f} s; again {again:.1f} s; "
         f"lint {linted:.2f} s; --help {helped:.2f} s",
     )
     memory = Figure(
@@ -68,7 +69,7 @@ def _first(home: Path) -> tuple[float, float, float, float]:
     began = time.monotonic()
     with studio_in(home) as studio:
         page = _until(lambda: _serves(f"http://127.0.0.1:{studio.port}/sign-in/"), began)
-        node = _until(lambda: studio.said("node     | ready."), began)
+        node = _until(lambda: any("node" in line and "ready." in line for line in studio.lines), began)
         weight = _megabytes(studio)
         loading = [sys.executable, "-m", "studio.cli", "load-examples"]
         env = {name: value for name, value in os.environ.items() if not name.startswith(("OZ0_", "DATABASE_"))}
@@ -138,6 +139,15 @@ def _serves(url: str) -> bool:
         return httpx2.get(url, timeout=2).status_code == 200
     except httpx2.TransportError:
         return False
+
+
+def _linted() -> float:
+    """A plugin with a listing, so that its tokens are counted."""
+    plugin = [sys.executable, "-m", "studio.cli", "plugin"]
+    with tempfile.TemporaryDirectory() as folder:
+        copy = str(shutil.copytree(ROOT / "examples" / "bookshop", Path(folder) / "bookshop"))
+        subprocess.run([*plugin, "inspect", copy], cwd=ROOT, capture_output=True, timeout=60, check=True)
+        return _took([*plugin, "lint", copy])
 
 
 def _took(words: list[str]) -> float:
