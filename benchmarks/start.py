@@ -49,8 +49,8 @@ def measure() -> list[Figure]:
         page / theirs,
         "≤ 0.7 ×; again ≤ 4 s; lint ≤ 1 s; --help ≤ 0.3 s",
         page <= 0.7 * theirs and again <= 4 and linted <= 1 and helped <= 0.3,
-        f"Python's own imports in three processes; node ready {node:.1f} s, first durable call {call:.1f} s; again {again:.1f} s; "
-        f"lint {linted:.2f} s; --help {helped:.2f} s",
+        f"Python's own imports in three processes; node ready {node:.1f} s, first durable call {call:.1f} s; "
+        f"again {again:.1f} s; lint {linted:.2f} s; --help {helped:.2f} s",
     )
     memory = Figure(
         "memory",
