@@ -35,6 +35,7 @@ def use_echo(stand: Services, *, turns: int, parallel: int) -> None:
     """The echo plugin, whose agent makes so many calls at once, so many times."""
     folder = stand.home / "echo"
     shutil.copytree(ECHO, folder, dirs_exist_ok=True)
+    (folder / "agents").mkdir(exist_ok=True)
     rehearsed = "\n".join([f"  - call: [{', '.join([CALL] * parallel)}]"] * turns + ["  - say: Done."])
     (folder / "agents" / "echoer.yaml").write_text(
         AGENT.format(turns=turns + 1, calls=turns * parallel, rehearsed=rehearsed)
