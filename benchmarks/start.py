@@ -21,7 +21,8 @@ from jobs.models import Attempt
 from studio.embedded import kept
 from studio.embedded.place import place_of
 from tests.clusters import connected
-from tests.faults.studios import Studio, free_port, studio_in
+from tests.faults.processes import until
+from tests.faults.studios import free_port, studio_in
 
 ROOT: Final = Path(__file__).parents[1]
 PATIENCE: Final = 90.0
@@ -70,10 +71,10 @@ def _first(home: Path) -> tuple[float, float, float, float]:
     with studio_in(home) as studio:
         page = _until(lambda: _serves(f"http://127.0.0.1:{studio.port}/sign-in/"), began)
         node = _until(lambda: any("node" in line and "ready." in line for line in studio.lines), began)
-        weight = _megabytes(studio)
+        weight = _megabytes(studio.process.pid)
         loading = [sys.executable, "-m", "studio.cli", "load-examples"]
-        env = {name: value for name, value in os.environ.items() if not name.startswith(("OZ0_", "DATABASE_"))}
-        subprocess.run(loading, cwd=ROOT, env=env | {"OZ0_HOME": str(home)}, check=True, capture_output=True)
+        env = _environment() | {"OZ0_HOME": str(home)}
+        subprocess.run(loading, cwd=ROOT, env=env, check=True, capture_output=True)
         with connected(kept.load(home)["DATABASE_URL"]):
             call = _until(_made_one, began)
     return page, node, call, weight
@@ -106,7 +107,7 @@ def _gateway(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
         "CACHE_TYPE": "memory",
         "LOG_LEVEL": "ERROR",
     }
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("OZ0_", "DATABASE_"))} | settings
+    env = _environment() | settings
     words = [str((FOLDER / "bin" / "mcpgateway").absolute()), "--host", "127.0.0.1", "--port", str(port)]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(words, env=env, cwd=folder, stdout=log, stderr=log, start_new_session=True)
@@ -123,14 +124,12 @@ def _contextforge() -> tuple[float, float]:
         began = time.monotonic()
         with _gateway(Path(folder)) as (process, url):
             took = _until(lambda: _serves(url), began)
-            return took, _pss([psutil.Process(process.pid)])
+            return took, _megabytes(process.pid)
 
 
 def _until(seen: Callable[[], bool], began: float) -> float:
-    while not seen():
-        if time.monotonic() - began > PATIENCE:
-            raise TimeoutError(f"not seen within {PATIENCE:.0f} s")
-        time.sleep(0.02)
+    if not until(seen, PATIENCE):
+        raise TimeoutError(f"not seen within {PATIENCE:.0f} s")
     return time.monotonic() - began
 
 
@@ -160,10 +159,12 @@ def _took(words: list[str]) -> float:
     return min(times)
 
 
-def _megabytes(studio: Studio) -> float:
-    return _pss([psutil.Process(studio.process.pid)])
+def _environment() -> dict[str, str]:
+    """This process's own, without what names its services."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("OZ0_", "DATABASE_"))}
 
 
-def _pss(roots: list[psutil.Process]) -> float:
-    every = [process for root in roots for process in (root, *root.children(recursive=True))]
-    return sum(process.memory_full_info().pss for process in every) / 1e6
+def _megabytes(pid: int) -> float:
+    """The proportional set size of a process and all below it."""
+    root = psutil.Process(pid)
+    return sum(process.memory_full_info().pss for process in (root, *root.children(recursive=True))) / 1e6
