@@ -144,7 +144,8 @@ def main() -> None:
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", options.port))
-    print(f"archive at http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)  # noqa: T201  what it is started for
+    # without a scheme: the first http:// address that a start of the studio prints signs a person in
+    print(f"archive at 127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)  # noqa: T201  what it is started for
     _serve(older(app) if options.older else app, listener)
 
 

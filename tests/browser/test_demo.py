@@ -61,6 +61,10 @@ def open_question(page: Page, function: str) -> Locator:
     return question
 
 
+def test_the_first_address_that_the_start_prints_signs_in(demo: Studio) -> None:
+    assert next(line for line in demo.lines if "http://" in line) == demo.link
+
+
 def test_a_bar_grows_while_its_call_runs(person: Page) -> None:
     panel = open_call(person, "slow-reader", "archive.search")
     state = person.locator(".head .status").first

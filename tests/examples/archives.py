@@ -32,7 +32,7 @@ def an_archive(state: Path, *, older: bool = False) -> Iterator[Archive]:
     with subprocess.Popen([sys.executable, script, *words], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            yield Archive(state, process.stdout.readline().split(" at ")[1].strip())
+            yield Archive(state, "http://" + process.stdout.readline().split(" at ")[1].strip())
         finally:
             process.terminate()
             process.wait(20)
