@@ -16,6 +16,8 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, connection, transaction
 
+from base import crash_points
+
 GONE: Final = (OperationalError, InterfaceError)  # what is raised while the database does not answer
 SWEEP_ROLE: Final = "oz0_sweep"
 
@@ -43,18 +45,23 @@ _current: ContextVar[_Write | None] = ContextVar("oz0_write", default=None)
 
 
 @contextmanager
-def write(tenant: UUID) -> Iterator[datetime]:
+def write(tenant: UUID, *, named: str = "") -> Iterator[datetime]:
     """One durable transaction on `tenant`'s rows; yields the database's time at its start.
 
-    It is always the outermost transaction: inside another one it raises `RuntimeError`.
+    It is always the outermost transaction: inside another one it raises `RuntimeError`. `named` is one of
+    `crash_points.COMMITS`, for drills.
     """
     with transaction.atomic(durable=True):
+        if named:  # the first to run after the commit
+            transaction.on_commit(lambda: crash_points.reached(f"{named}.after_commit"))
         state = _Write(tenant, _enter(tenant))
         token = _current.set(state)
         try:
             yield state.now
             while state.before_commit:
                 state.before_commit.pop(min(state.before_commit))()
+            if named:
+                crash_points.reached(f"{named}.before_commit")
         finally:
             _current.reset(token)
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import httpcore2
 
+from base import crash_points
 from base.addresses import Address, Refused, Target, literal, read_url, refuse_bad
 
 CONNECT: Final = 10.0  # seconds for each address of a host, and for TLS
@@ -131,6 +132,8 @@ class Client:
                 if not may_begin():
                     raise Withheld
                 began = True
+            elif name == "http11.send_request_body.complete":
+                crash_points.reached("request.written")
 
         request = httpcore2.Request(
             method=method,

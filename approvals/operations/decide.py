@@ -54,7 +54,7 @@ def decide(
 def _take(
     tenant: UUID, hold_id: UUID, person: Person, chosen: Answer, note: str, shown: str, channel: str
 ) -> Taken | Closed:
-    with db.write(tenant) as now:
+    with db.write(tenant, named="answer") as now:
         hold = Hold.objects.select_related("call", "job").get(pk=hold_id)
         question = Question(HoldKind(hold.kind), hold.job.started_by_id, settings.no_self_approval(tenant))
         forbidden = why_not_decide(person.decider, question, chosen)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from base import crash_points
 from catalog.rules.answers import Answer
 from catalog.rules.http import Heard, NoAnswer, NotMade
 
@@ -68,6 +69,7 @@ class Call:
         if self._withdrawn or not self._may_begin():
             return False
         self.went_out = True
+        crash_points.reached("request.first_byte")
         return True
 
     def never_left(self) -> None:
@@ -76,6 +78,8 @@ class Call:
 
     def end(self, how: CallEnd) -> None:
         """For the connection: the first end counts."""
+        if isinstance(how, Answer):
+            crash_points.reached("reply.received")
         if not self.ended.done():
             self.ended.set_result(how)
 

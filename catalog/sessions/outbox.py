@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from base import crash_points
+
 WAITING: Final = 1000  # messages of our own (refusals, cancels) that may wait for a server that does not read
 
 
@@ -75,6 +77,7 @@ class Outbox:
                 if len(rest) == len(letter.data):
                     letter.never_left()
                 return False
+        crash_points.reached("request.written")
         return True
 
     async def _writable(self) -> None:

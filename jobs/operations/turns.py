@@ -96,7 +96,7 @@ def give_back(*, tenant: UUID, job_id: UUID, node_id: UUID) -> bool:
 
 def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome) -> bool:
     """Close a turn: its calls are taken in, or its words end the job. False when it was closed or asked anew before."""
-    with db.write(tenant) as now:
+    with db.write(tenant, named="submit") as now:
         locks.gate_shared()
         found = Turn.objects.filter(pk=turn_id).values_list("job_id", flat=True).first()
         job = locks.job(found) if found else None

@@ -46,10 +46,10 @@ def start(*, tenant: UUID, call_id: UUID, node_id: UUID, attempt_id: UUID) -> Or
     The common case holds the job shared, so that calls of one job are claimed side by side. A verdict that moves the
     job as well is reached again holding it alone.
     """
-    with db.write(tenant) as now:
+    with db.write(tenant, named="start") as now:
         order = _claim(call_id, node_id, attempt_id, now, alone=False)
     if order is _AGAIN_ALONE:
-        with db.write(tenant) as now:
+        with db.write(tenant, named="start") as now:
             order = _claim(call_id, node_id, attempt_id, now, alone=True)
     return order if isinstance(order, Order) else None
 
@@ -205,7 +205,7 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
 
     `jitter` is a die in [0, 1). False when the attempt was closed before.
     """
-    with db.write(tenant) as now:
+    with db.write(tenant, named="settle") as now:
         found = Attempt.objects.filter(pk=attempt_id).values_list("job_id", "call_id").first()
         if found is None:
             return False

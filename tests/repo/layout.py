@@ -36,6 +36,7 @@ LEAVES: Final = frozenset(
         "canonical",
         "children",
         "clock",
+        "crash_points",
         "db",
         "env",
         "fields",
