@@ -43,7 +43,6 @@ ALLOWED_HOSTS: list[str] = env.list("OZ0_ALLOWED_HOSTS", default=["127.0.0.1", "
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("OZ0_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [
-    "daphne",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

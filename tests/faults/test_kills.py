@@ -297,8 +297,8 @@ def test_a_node_that_was_taken_for_dead_comes_back_changes_nothing_and_works_on(
     paused.ask(signal.SIGSTOP)
     keys = {call.key for call in stand.calls(job)}
     until(lambda: keys <= {line["key"] for line in stand.journal("ended")}, "the server never ended", PATIENCE)
-    other = stand.node()
     pass_the_limit(stand)
+    other = stand.node()
     until_settled(stand, job)
     done = Cut(job, frozenset({READ, KEYED, PLAIN}), frozenset({KEYED, PLAIN}))
     check(stand, done)
