@@ -67,6 +67,7 @@ def _delete_all(admin: psycopg.Connection[Any], tables: list[str]) -> None:
 @pytest.fixture(scope="session")
 def _empty(cluster: embedded.Postgres) -> Iterator[Callable[[], None]]:
     """Empty every table but those the migrations filled."""
+    # one connection for the whole run: a new one would have to learn of every table anew
     with psycopg.connect(cluster.url_admin, autocommit=True) as admin:
         keep = "('django_migrations', 'django_content_type', 'auth_permission', 'oz0_clock')"
         names = admin.execute(
@@ -74,12 +75,11 @@ def _empty(cluster: embedded.Postgres) -> Iterator[Callable[[], None]]:
         )
         tables = [name for (name,) in names]
 
-    def empty() -> None:
-        with psycopg.connect(cluster.url_admin, autocommit=True) as admin:
+        def empty() -> None:
             _delete_all(admin, tables)
             admin.execute("UPDATE oz0_clock SET ahead = '0' WHERE ahead <> '0'")
 
-    yield empty
+        yield empty
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from base import db
+from base.clock import boot_time
 from catalog.models import Function, Listing, Stage, Tool, Transport
 from catalog.operations import connections, sign_ins
 from catalog.queries.trust import approvals_of
@@ -18,8 +19,8 @@ FIRST_RETRY: Final = 2.0  # seconds after a server that could not be listed, dou
 LAST_RETRY: Final = 300.0
 
 
-def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing, read_ago: float = 0.0) -> bool:
-    """Keep a listing that was read `read_ago` seconds ago as the tool's current one, by its node's clock of durations.
+def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing, began: float | None = None) -> bool:
+    """Keep a listing as the tool's current one. `began` is when its reading did, by this process's `boot_time`.
 
     False when it is the one that was kept before, and when it is out of date: one that was read later is kept, or its
     connection was changed since, so that it may be another server's. Then the tool stays due.
@@ -29,12 +30,14 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing, read_ago: f
     """
     costs = _costs(tenant, tool_id, measured)
     with db.write(tenant) as now:
+        # Both clocks are read here and the database's first, so that a listing is taken for older than it is, never
+        # for younger: counting and waiting for a connection may have taken seconds.
+        read_at = now if began is None else now - timedelta(seconds=boot_time() - began)
         # What is decided from the listing is decided under the gate: no claim is under way while it changes.
         Gate.objects.select_for_update().get(tenant_id=tenant)
         tool = (
             Tool.objects.select_for_update(no_key=True, of=("self",)).select_related("plugin_version").get(pk=tool_id)
         )
-        read_at = now - timedelta(seconds=read_ago)
         current = Listing.objects.filter(tool=tool, current=True)
         if current.filter(measured_at__gt=read_at).exists() or connections.changed_since(tool, read_at):
             return False

@@ -47,7 +47,8 @@ class Axis:
             return self.stops[0][1]
         for (left, left_x), (right, right_x) in pairwise(self.stops):
             if at <= right:
-                return left_x + (right_x - left_x) * (at - left) / (right - left)
+                # rounding may go past the right end
+                return min(right_x, left_x + (right_x - left_x) * (at - left) / (right - left))
         return self.stops[-1][1]
 
     @property

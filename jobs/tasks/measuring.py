@@ -34,7 +34,7 @@ def measure(node: Node, *, tenant: UUID, tool_id: UUID) -> None:
     except CannotMeasure as error:
         listings.not_measured(tenant=tenant, tool_id=tool_id, why=str(error), status=error.status)
     else:
-        listings.store(tenant=tenant, tool_id=tool_id, measured=measured, read_ago=boot_time() - began)
+        listings.store(tenant=tenant, tool_id=tool_id, measured=measured, began=began)
         listings_changed.ask_anew(tenant=tenant, tool_id=tool_id)
 
 
@@ -43,5 +43,5 @@ def keep_seen(*, tenant: UUID, tool_id: UUID, seen: Sighting) -> None:
 
     So a server that describes itself otherwise only now and then does not get away with it (RULES C3).
     """
-    listings.store(tenant=tenant, tool_id=tool_id, measured=seen.listing, read_ago=boot_time() - seen.at)
+    listings.store(tenant=tenant, tool_id=tool_id, measured=seen.listing, began=seen.at)
     listings_changed.ask_anew(tenant=tenant, tool_id=tool_id)

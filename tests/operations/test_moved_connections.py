@@ -1,6 +1,6 @@
 """A listing that was read while its connection changed is another server's: it is not kept, shown or approved."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
@@ -8,11 +8,13 @@ import psycopg
 import pytest
 
 from base import db
+from base.clock import boot_time
 from catalog.models import Connection, Function, Tool
 from catalog.operations import approving, connections, listings
 from catalog.operations.approving import ListingMoved
 from catalog.operations.connections import Given
 from catalog.queries.trust import approval_of
+from catalog.rules.estimates import Definition
 from catalog.rules.listing import listing_digest
 from catalog.rules.servers import ListedFunction, MeasuredListing, ServerSpec
 from jobs.node.node import Node
@@ -96,6 +98,24 @@ def test_what_the_old_server_listed_while_the_connection_moved_is_not_kept_and_t
     assert tool_of(world).measure_due_at is None
 
 
+def test_a_connection_that_moves_while_the_tokens_of_what_was_read_are_counted_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = a_far_tool()
+    before = listed(world)
+    counting = listings.estimate
+
+    def counting_slowly(definitions: Sequence[Definition]) -> list[int]:
+        move(world)
+        monkeypatch.undo()
+        return counting(definitions)
+
+    monkeypatch.setattr(listings, "estimate", counting_slowly)
+    measure(world, Answering(entries(FETCH, PURGE)))
+    assert listed(world) == before
+    assert tool_of(world).measure_due_at is not None
+
+
 def test_nobody_approves_the_old_servers_words_for_the_new_one() -> None:
     world = a_far_tool()
     measure(world, Answering(entries(FETCH), meanwhile=lambda: move(world)))
@@ -117,7 +137,9 @@ def test_a_listing_that_a_session_read_before_the_connection_changed_is_not_kept
     move_clock(timedelta(seconds=10))
     found = entries(FETCH)
     assert (
-        listings.store(tenant=world.tenant, tool_id=tool_of(world).pk, measured=measured(found), read_ago=read_ago)
+        listings.store(
+            tenant=world.tenant, tool_id=tool_of(world).pk, measured=measured(found), began=boot_time() - read_ago
+        )
         is kept
     )
     assert (set(listed(world)) == {"fetch"}) is kept
