@@ -67,19 +67,23 @@ def _delete_all(admin: psycopg.Connection[Any], tables: list[str]) -> None:
 @pytest.fixture(scope="session")
 def _empty(cluster: embedded.Postgres) -> Iterator[Callable[[], None]]:
     """Empty every table but those the migrations filled."""
-    # one connection for the whole run: a new one would have to learn of every table anew
-    with psycopg.connect(cluster.url_admin, autocommit=True) as admin:
-        keep = "('django_migrations', 'django_content_type', 'auth_permission', 'oz0_clock')"
-        names = admin.execute(
-            f"SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN {keep}"
-        )
-        tables = [name for (name,) in names]
+    # One connection for the whole run: a new one would have to learn of every table anew.
+    admin = psycopg.connect(cluster.url_admin, autocommit=True)
+    keep = "('django_migrations', 'django_content_type', 'auth_permission', 'oz0_clock')"
+    names = admin.execute(f"SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN {keep}")
+    tables = [name for (name,) in names]
 
-        def empty() -> None:
-            _delete_all(admin, tables)
-            admin.execute("UPDATE oz0_clock SET ahead = '0' WHERE ahead <> '0'")
+    def empty() -> None:
+        nonlocal admin
+        try:
+            admin.execute("SELECT 1")
+        except psycopg.OperationalError:  # the test restarted the server
+            admin = psycopg.connect(cluster.url_admin, autocommit=True)
+        _delete_all(admin, tables)
+        admin.execute("UPDATE oz0_clock SET ahead = '0' WHERE ahead <> '0'")
 
-        yield empty
+    yield empty
+    admin.close()
 
 
 @pytest.fixture

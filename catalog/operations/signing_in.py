@@ -2,6 +2,8 @@
 
 What is asked of a provider is asked between transactions. While the person is away, the vault keeps what the way
 back needs, under the digest of a nonce that only their browser session holds; it can be used once, for 10 minutes.
+
+The SDK's door is imported where it is used: it takes the better part of a second, and no other page needs it.
 """
 
 import json
@@ -19,8 +21,6 @@ from catalog.operations.connections import measure_again
 from catalog.rules import oauth
 from catalog.rules.oauth import CannotSignIn, Client, Provider
 from catalog.rules.secret_names import access_name, begun_name, client_name, refresh_name
-from catalog.sessions import authorization
-from catalog.sessions.authorization import Proof
 from tenants.operations import audit, vault
 from tenants.rules.who import Actor
 
@@ -68,8 +68,10 @@ def enter_client(
         audit.record(actor, "connection.client", f"connection {held.name}", before=before, after=_client_shown(row))
 
 
-def begin(*, tenant: UUID, connection: UUID, return_to: str, nonce: str, proof: Proof, actor: Actor) -> str:
+def begin(*, tenant: UUID, connection: UUID, return_to: str, nonce: str, actor: Actor) -> str:
     """Find the provider, be known to it, and return the address to send the person to. Raises `CannotSignIn`."""
+    from catalog.sessions import authorization
+
     with db.read(tenant):
         held = _connection(Connection.objects.filter(pk=connection).first())
         row = SignIn.objects.filter(connection=held).first() or SignIn(connection=held, tenant_id=tenant)
@@ -79,6 +81,7 @@ def begin(*, tenant: UUID, connection: UUID, return_to: str, nonce: str, proof: 
     found = authorization.discover(held.url, allowed=held.allowed, scopes=row.wanted)
     if not known or (issuer is not None and issuer != found.issuer):
         client = authorization.register(found, allowed=held.allowed, return_to=return_to)
+    proof = authorization.draw_proof()
     with db.write(tenant) as now:
         begun = _Begun(found, client, row.client_entered, proof.verifier, return_to, held.url, actor.user_id, now)
         vault.drop_all(begun_name(held.pk, ""), before=now - oauth.BEGUN_FOR)
@@ -88,6 +91,8 @@ def begin(*, tenant: UUID, connection: UUID, return_to: str, nonce: str, proof: 
 
 def finish(*, tenant: UUID, connection: UUID, nonce: str, given: Mapping[str, str], actor: Actor) -> None:
     """Take the answer a person came back with, once, and keep the tokens it is good for. Raises `CannotSignIn`."""
+    from catalog.sessions import authorization
+
     with db.write(tenant) as asked_at:
         held = _held(connection)
         begun = _taken(held, nonce, asked_at, actor)
@@ -118,6 +123,8 @@ def finish(*, tenant: UUID, connection: UUID, nonce: str, given: Mapping[str, st
 
 def sign_out(*, tenant: UUID, connection: UUID, actor: Actor) -> bool:
     """Forget a connection's tokens, then ask the provider to do so too; whether it said that it did."""
+    from catalog.sessions import authorization
+
     with db.write(tenant):
         held = _held(connection)
         row = sign_ins.locked(held.pk)

@@ -22,7 +22,6 @@ from catalog.operations import signing_in
 from catalog.operations.connections import BadConnection, Given
 from catalog.queries.connections import ConnectionRow, connection_page, connections_page
 from catalog.rules.oauth import CannotSignIn
-from catalog.sessions.authorization import draw_proof
 from tenants.models import Role
 from tenants.views.place import actor_of, seat_with
 
@@ -140,7 +139,6 @@ def begin(request: HttpRequest, shown: str) -> HttpResponse:
             connection=pk,
             return_to=request.build_absolute_uri(reverse("connection-return", args=[shown])),
             nonce=nonce,
-            proof=draw_proof(),
             actor=actor_of(request),
         )
     except CannotSignIn as refused:

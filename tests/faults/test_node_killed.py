@@ -35,11 +35,11 @@ def test_no_server_survives_its_node(tmp_path, number) -> None:
         children = psutil.Process(host.pid).children(recursive=True)
         assert any("misbehaved.py" in " ".join(child.cmdline()) for child in children)  # the control
         os.kill(host.pid, number)
-        host.wait(5)
+        host.wait(60)
         began = time.monotonic()
         _, alive = psutil.wait_procs(children, timeout=5)
         assert not alive, f"left after {time.monotonic() - began:.1f} s"
     finally:
         host.kill()
-        host.wait(5)
+        host.wait(60)
         host.stdout.close()

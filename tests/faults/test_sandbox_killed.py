@@ -60,7 +60,7 @@ def a_host(how: str, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], li
         yield host, family
     finally:
         host.kill()
-        host.wait(5)
+        host.wait(60)
         host.stdout.close()
         for process in family:
             if process.is_running():
@@ -71,7 +71,7 @@ def a_host(how: str, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], li
 def test_no_sandboxed_server_survives_its_node_nor_does_its_grandchild_in_a_session_of_its_own(tmp_path: Path) -> None:
     with a_host("node", tmp_path / "ledger") as (host, family):
         host.kill()
-        host.wait(5)
+        host.wait(60)
         assert until(lambda: not alive(family), 5.0), alive(family)
 
 
@@ -79,5 +79,5 @@ def test_without_a_node_to_guard_it_the_same_server_lives_on(tmp_path: Path) -> 
     """The control: it does ignore the end of its input, and its grandchild does outlive a parent."""
     with a_host("bare", tmp_path / "ledger") as (host, family):
         host.kill()
-        host.wait(5)
+        host.wait(60)
         assert not until(lambda: not alive(family), 1.0), "the fault does not show: the test above proves nothing"

@@ -16,7 +16,6 @@ from base import db
 from catalog.models import Connection, Credential, Function, Listing, SignIn, Standing, Tool, Transport
 from catalog.operations import connections, listings, signing_in
 from catalog.operations.connections import Given
-from catalog.sessions.authorization import draw_proof
 from jobs.models import Call
 from jobs.rules.states import CallState
 from jobs.tasks.host import Host
@@ -65,7 +64,7 @@ def world(guarded: Guarded, host: Host) -> World:
         "nonce": "n" * 32,
         "actor": Actor("pat", "link", world.person),
     }
-    address = signing_in.begin(**where, return_to="http://127.0.0.1:1/return", proof=draw_proof())
+    address = signing_in.begin(**where, return_to="http://127.0.0.1:1/return")
     back = httpx2.get(address, follow_redirects=False).headers["location"]
     signing_in.finish(**where, given=dict(parse_qsl(urlsplit(back).query)))
 

@@ -14,7 +14,7 @@ from catalog.operations import approving, connections, listings
 from catalog.operations.approving import ListingMoved
 from catalog.operations.connections import Given
 from catalog.queries.trust import approval_of
-from catalog.rules.estimates import Definition
+from catalog.rules.estimates import Definition, estimate
 from catalog.rules.listing import listing_digest
 from catalog.rules.servers import ListedFunction, MeasuredListing, ServerSpec
 from jobs.node.node import Node
@@ -103,14 +103,12 @@ def test_a_connection_that_moves_while_the_tokens_of_what_was_read_are_counted_i
 ) -> None:
     world = a_far_tool()
     before = listed(world)
-    counting = listings.estimate
 
-    def counting_slowly(definitions: Sequence[Definition]) -> list[int]:
+    def slowly(definitions: Sequence[Definition]) -> list[int]:
         move(world)
-        monkeypatch.undo()
-        return counting(definitions)
+        return estimate(definitions)
 
-    monkeypatch.setattr(listings, "estimate", counting_slowly)
+    monkeypatch.setattr("catalog.operations.listings.estimate", slowly)
     measure(world, Answering(entries(FETCH, PURGE)))
     assert listed(world) == before
     assert tool_of(world).measure_due_at is not None

@@ -18,7 +18,6 @@ from catalog.operations.connections import Given
 from catalog.queries import sign_ins as queries
 from catalog.rules.oauth import Later, Tokens
 from catalog.rules.wire import AnswerEnd, Wire
-from catalog.sessions.authorization import draw_proof
 from jobs.models import Call
 from jobs.operations.servers import server_of
 from jobs.rules.orders import End, Outcome
@@ -66,7 +65,7 @@ def sign_in_again(world: World, connection: UUID, nonce: str = "n" * 32) -> None
     """Go to the provider and back."""
     actor = Actor("pat", "link", world.person)
     where = {"tenant": world.tenant, "connection": connection, "nonce": nonce, "actor": actor}
-    address = signing_in.begin(**where, return_to=BACK, proof=draw_proof())
+    address = signing_in.begin(**where, return_to=BACK)
     back = httpx2.get(address, follow_redirects=False).headers["location"]
     signing_in.finish(**where, given=dict(parse_qsl(urlsplit(back).query)))
 
