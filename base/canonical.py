@@ -32,7 +32,12 @@ def canonical(value: Json) -> bytes:
 
 def digest(value: Json) -> str:
     """The SHA-256 of the canonical spelling, 64 hex digits. Raises `NotCanonical`."""
-    return hashlib.sha256(canonical(value)).hexdigest()
+    return digest_of_spelled(canonical(value))
+
+
+def digest_of_spelled(spelled: bytes) -> str:
+    """The digest of a value by its canonical spelling."""
+    return hashlib.sha256(spelled).hexdigest()
 
 
 def digest_of_any(value: Json) -> str:

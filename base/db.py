@@ -14,12 +14,14 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, transaction
 
-from base import crash_points
+from base import crash_points, prepared
 
 GONE: Final = (OperationalError, InterfaceError)  # what is raised while the database does not answer
 SWEEP_ROLE: Final = "oz0_sweep"
+_READ_ONLY: Final = "set_config('transaction_read_only', 'on', true)"
+_TENANT: Final = "set_config('oz0.tenant', %s, true)"
 
 
 class NotInWrite(RuntimeError):
@@ -54,7 +56,7 @@ def write(tenant: UUID, *, named: str = "") -> Iterator[datetime]:
     with transaction.atomic(durable=True):
         if named:  # the first to run after the commit
             transaction.on_commit(lambda: crash_points.reached(f"{named}.after_commit"))
-        state = _Write(tenant, _enter(tenant))
+        state = _Write(tenant, _told(f"SELECT {_TENANT}, oz0_now()", str(tenant)))
         token = _current.set(state)
         try:
             yield state.now
@@ -70,18 +72,14 @@ def write(tenant: UUID, *, named: str = "") -> Iterator[datetime]:
 def read(tenant: UUID) -> Iterator[datetime]:
     """One read-only transaction on `tenant`'s rows: PostgreSQL refuses any write in it. Yields its time."""
     with transaction.atomic(durable=True):
-        with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION READ ONLY")
-        yield _enter(tenant)
+        yield _told(f"SELECT {_READ_ONLY}, {_TENANT}, oz0_now()", str(tenant))
 
 
 @contextmanager
 def read_as_person(user_id: int) -> Iterator[datetime]:
     """One read-only transaction that sees the memberships of one person, of whatever tenant, and those tenants."""
-    with transaction.atomic(durable=True), connection.cursor() as cursor:
-        cursor.execute("SET TRANSACTION READ ONLY")
-        cursor.execute("SELECT set_config('oz0.person', %s, true), oz0_now()", [str(user_id)])
-        yield cursor.fetchone()[1]
+    with transaction.atomic(durable=True):
+        yield _told(f"SELECT {_READ_ONLY}, set_config('oz0.person', %s, true), oz0_now()", str(user_id))
 
 
 @contextmanager
@@ -90,11 +88,8 @@ def sweep() -> Iterator[datetime]:
 
     What it finds is then locked and changed in a `write` of the tenant it belongs to.
     """
-    with transaction.atomic(durable=True), connection.cursor() as cursor:
-        cursor.execute("SET TRANSACTION READ ONLY")
-        cursor.execute(f"SET LOCAL ROLE {SWEEP_ROLE}")
-        cursor.execute("SELECT oz0_now()")
-        yield cursor.fetchone()[0]
+    with transaction.atomic(durable=True):
+        yield _told(f"SELECT {_READ_ONLY}, set_config('role', %s, true), oz0_now()", SWEEP_ROLE)
 
 
 def must_write() -> datetime:
@@ -105,10 +100,7 @@ def must_write() -> datetime:
 def later() -> datetime:
     """The database's time by now, where the open `write` has waited for a lock since its start."""
     must_write()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT oz0_now()")
-        now: datetime = cursor.fetchone()[0]
-    return now
+    return _told("SELECT oz0_now()")
 
 
 def writing_tenant() -> UUID:
@@ -143,8 +135,9 @@ def _writing() -> _Write:
     return state
 
 
-def _enter(tenant: UUID) -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('oz0.tenant', %s, true), oz0_now()", [str(tenant)])
-        now: datetime = cursor.fetchone()[1]
+def _told(sql: str, *values: str) -> datetime:
+    """Set what the open transaction stands under; the database's time, which the statement asks for last."""
+    told = prepared.fetch_one(sql, values)
+    assert told is not None  # noqa: S101 - a SELECT without FROM has a row
+    now: datetime = told[-1]
     return now

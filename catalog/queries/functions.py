@@ -1,12 +1,42 @@
 """Which agents and functions there are now."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+from uuid import UUID
 
-from catalog.models import Agent, Function, Stage, Tool, Transport
+from base import prepared
+from base.prepared import Table
+from catalog.models import Agent, Function, PluginVersion, Stage, Tool, Transport
 from catalog.queries.trust import ever_approved
 from catalog.rules.agents import from_json
 from catalog.rules.grants import Name, model_name
 from catalog.rules.grants import granted as grants_of
+
+_REMEMBERED: Final = 1024  # agents' files and listings that a process keeps in mind; rows of either never change
+_FUNCTIONS: Final = Table(Function)
+_TOOLS: Final = Table(Tool)
+_VERSIONS: Final = Table(PluginVersion)
+_AGENT: Final = """
+SELECT a.definition, a.plugin_version_id, v.plugin_id
+FROM catalog_agent a JOIN catalog_pluginversion v ON v.id = a.plugin_version_id WHERE a.id = %s
+"""
+# The agent's own tools come last, so that they stay.
+_TOOLS_OF: Final = f"""
+SELECT t.slug, t.id, t.transport, l.id
+FROM catalog_pluginversion v JOIN catalog_tool t ON t.plugin_version_id = v.id
+    LEFT JOIN catalog_listing l ON l.tool_id = t.id AND l.current
+WHERE (v.id = %s OR v.stage = '{Stage.CURRENT}' AND v.plugin_id <> %s) AND t.slug = ANY(%s)
+ORDER BY v.id = %s, t.id
+"""  # noqa: S608 - only names of ours
+_LISTED: Final = "SELECT name, id FROM catalog_function WHERE listing_id = %s"
+_ENTRY: Final = f"""
+SELECT {_FUNCTIONS.columns("f")}, {_TOOLS.columns("t")}, {_VERSIONS.columns("v")}
+FROM catalog_function f JOIN catalog_tool t ON t.id = f.tool_id
+    JOIN catalog_pluginversion v ON v.id = t.plugin_version_id
+WHERE f.id = %s
+"""  # noqa: S608 - only names of ours
 
 
 def current_agent(name: str) -> Agent | None:
@@ -18,21 +48,64 @@ def current_agent(name: str) -> Agent | None:
     )
 
 
-def granted(agent: Agent) -> dict[str, Function]:
-    """The functions an agent may call, by the names its model uses.
+def granted(agent_id: UUID) -> Mapping[str, UUID]:
+    """The functions an agent may call: the id of each, by the name its model uses. `entry` gives the row.
 
     A tool of the agent's own plugin is the one of the agent's version, so a running job keeps what it started with;
     any other plugin's tool is the current one.
     """
-    own = Tool.objects.filter(plugin_version_id=agent.plugin_version_id)
-    others = Tool.objects.filter(plugin_version__stage=Stage.CURRENT).exclude(
-        plugin_version__plugin_id=agent.plugin_version.plugin_id
-    )
-    tools = {tool.slug: tool for tool in [*others, *own]}
-    listed = Function.objects.filter(tool__in=tools.values(), listing__current=True).select_related("tool")
-    by_name = {Name(function.tool.slug, function.name): function for function in listed}
-    wanted = grants_of(from_json(agent.definition).functions, by_name, unseen=unseen(tools.values(), by_name))
-    return {model_name(name.tool, name.function): by_name[name] for name in wanted}
+    agent = prepared.fetch_one(_AGENT, [agent_id])
+    if agent is None:
+        raise Agent.DoesNotExist
+    definition, version, plugin = agent
+    grants = _grants_in(definition)
+    slugs = sorted({grant.partition(".")[0] for grant in grants})
+    tools = {slug: more for slug, *more in prepared.fetch(_TOOLS_OF, [version, plugin, slugs, version])}
+    listings = tuple((slug, listing) for slug, (_, _, listing) in sorted(tools.items()) if listing is not None)
+    remote = [tool for tool, transport, _ in tools.values() if transport == Transport.URL]
+    return _granted(grants, listings, _unseen_of(remote, listings))
+
+
+@lru_cache(_REMEMBERED)
+def _grants_in(definition: str) -> tuple[str, ...]:
+    """What an agent's file grants, by its very text."""
+    return from_json(json.loads(definition)).functions
+
+
+@lru_cache(_REMEMBERED)
+def _granted(
+    grants: tuple[str, ...], listings: tuple[tuple[str, UUID], ...], unseen_: frozenset[Name]
+) -> Mapping[str, UUID]:
+    by_name = _by_name(listings)
+    return {model_name(one.tool, one.function): by_name[one] for one in grants_of(grants, by_name, unseen=unseen_)}
+
+
+def _by_name(listings: Iterable[tuple[str, UUID]]) -> dict[Name, UUID]:
+    return {Name(slug, name): entry for slug, listing in listings for name, entry in _entries_of(listing)}
+
+
+@lru_cache(_REMEMBERED)
+def _entries_of(listing: UUID) -> tuple[tuple[str, UUID], ...]:
+    """Name and id of each function of a listing that this tenant was seen to have."""
+    return tuple((name, entry) for name, entry in prepared.fetch(_LISTED, [listing]))
+
+
+def _unseen_of(remote: list[UUID], listings: tuple[tuple[str, UUID], ...]) -> frozenset[Name]:
+    if not remote:
+        return frozenset()
+    return unseen(Tool.objects.filter(pk__in=remote), _by_name(listings))
+
+
+def entry(function_id: UUID) -> Function:
+    """A function with its tool and that one's plugin version, all read at once."""
+    found = prepared.fetch_one(_ENTRY, [function_id])
+    if found is None:
+        raise Function.DoesNotExist
+    first, second = len(_FUNCTIONS), len(_FUNCTIONS) + len(_TOOLS)
+    function, tool = _FUNCTIONS.row(found[:first]), _TOOLS.row(found[first:second])
+    tool.plugin_version = _VERSIONS.row(found[second:])
+    function.tool = tool
+    return function
 
 
 def unseen(tools: Iterable[Tool], listed: Iterable[Name]) -> frozenset[Name]:

@@ -8,6 +8,7 @@ from base import db
 from jobs import wake
 from jobs.models import Event
 from jobs.queries import locks
+from jobs.queries.tables import EVENTS
 
 
 @dataclass(slots=True)
@@ -61,9 +62,11 @@ def _write(job_id: UUID, journal: _Journal) -> None:
         return
     now, tenant = db.must_write(), db.writing_tenant()
     first = locks.counter(job_id, len(entries)) - len(entries) + 1
-    Event.objects.bulk_create(
-        Event(tenant_id=tenant, job_id=job_id, seq=first + i, kind=e.kind, call=e.call, data=e.data, at=now)
-        for i, e in enumerate(entries)
+    EVENTS.insert(
+        *(
+            Event(tenant_id=tenant, job_id=job_id, seq=first + i, kind=e.kind, call=e.call, data=e.data, at=now)
+            for i, e in enumerate(entries)
+        )
     )
     seq = first + len(entries) - 1
     asked = any(entry.kind.startswith("hold.") for entry in entries)

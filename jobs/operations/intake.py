@@ -18,6 +18,7 @@ from jobs import wake
 from jobs.models import Call, Job, JobCounter, Starter, Turn
 from jobs.operations import bodies, events, holds, moves, verdicts
 from jobs.queries import locks
+from jobs.queries.tables import JOBS
 from jobs.rules.arguments import misfit, unkeepable
 from jobs.rules.keys import activity_key
 from jobs.rules.states import CallState, HoldKind, JobState
@@ -130,16 +131,16 @@ def submit(*, job: Job, turn: Turn | None, wanted: list[Wanted], now: datetime) 
     Each becomes queued, held, REFUSED or ERRORED; activities number them for ever (RULES K2).
     """
     db.must_write()
-    available = functions.granted(job.agent)
+    available = functions.granted(job.agent_id)
     calls = [_take(job, turn, want, available, job.next_activity + i, now) for i, want in enumerate(wanted)]
     job.next_activity += len(calls)
-    job.save(update_fields=["next_activity"])
+    JOBS.update(job.pk, {"next_activity": job.next_activity})
     events.judge_later(job.pk)
     return calls
 
 
 def _take(
-    job: Job, turn: Turn | None, want: Wanted, available: Mapping[str, Function], activity: int, now: datetime
+    job: Job, turn: Turn | None, want: Wanted, available: Mapping[str, UUID], activity: int, now: datetime
 ) -> Call:
     ready = _ready(want, available)
     function = ready.function
@@ -203,11 +204,11 @@ def _begin(call: Call, state: CallState, *, reason: Why, now: datetime, detail: 
         db.after_commit(lambda: wake.call(tenant=tenant, call_id=call_id))
 
 
-def _ready(want: Wanted, available: Mapping[str, Function]) -> _Readied:
-    function = available.get(want.model_name)
+def _ready(want: Wanted, available: Mapping[str, UUID]) -> _Readied:
+    found = available.get(want.model_name)
+    function = functions.entry(found) if found is not None else None
     try:
-        value = _canonical(want.arguments)
-        digest = canonical.digest(value)
+        value, digest = _canonical(want.arguments)
     except canonical.NotCanonical as error:
         return _Readied(
             function, {}, "", Why.BAD_ARGUMENTS, f"its arguments cannot be sent exactly as written: {error}"
@@ -225,7 +226,11 @@ def _ready(want: Wanted, available: Mapping[str, Function]) -> _Readied:
     return _Readied(function, value, digest, Why.BAD_ARGUMENTS if trouble else None, trouble)
 
 
-def _canonical(arguments: Any) -> Any:
-    """The canonical value of arguments, JSON text or not: what is validated, shown, digested and sent (MACHINES 6)."""
+def _canonical(arguments: Any) -> tuple[Any, str]:
+    """The canonical value of arguments, JSON text or not, and its digest.
+
+    It is what is validated, shown, digested and sent (MACHINES 6).
+    """
     value = canonical.parse(arguments) if isinstance(arguments, str) else arguments
-    return canonical.parse(canonical.canonical(value))
+    spelled = canonical.canonical(value)
+    return canonical.parse(spelled), canonical.digest_of_spelled(spelled)

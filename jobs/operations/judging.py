@@ -5,10 +5,11 @@ from uuid import UUID
 
 from base import db
 from jobs import wake
-from jobs.models import Call, Job, Turn
+from jobs.models import Job
 from jobs.operations import moves
-from jobs.queries import locks
-from jobs.rules.states import ASKING, JOB_FINAL, MOVING, CallState, JobState, TurnState
+from jobs.queries import locks, open_work
+from jobs.queries.tables import JOBS
+from jobs.rules.states import JOB_FINAL, MOVING, JobState
 
 
 def judge(job_id: UUID) -> None:
@@ -17,9 +18,8 @@ def judge(job_id: UUID) -> None:
     if job is None or job.state in JOB_FINAL or job.state == JobState.QUEUED:
         return
     now = db.must_write()
-    live = set(Call.objects.filter(job_id=job_id, state__in=MOVING | ASKING).values_list("state", flat=True).distinct())
-    asked = Turn.objects.filter(job_id=job_id, state=TurnState.ASKED).exists()
-    moving = asked or not MOVING.isdisjoint(CallState(state) for state in live)
+    live, asked = open_work.of(job_id)
+    moving = asked or not MOVING.isdisjoint(live)
     if job.state == JobState.CANCELLING:
         if not live and not asked:
             moves.job(job, JobState(job.ends_as), reason=job.reason, now=now)
@@ -37,6 +37,6 @@ def _ask_the_model(job: Job, now: datetime) -> None:
     if job.state == JobState.WAITING:
         moves.job(job, JobState.RUNNING, reason="", now=now)
     job.turn_due_at = now
-    job.save(update_fields=["turn_due_at"])
+    JOBS.update(job.pk, {"turn_due_at": now})
     tenant, job_id = job.tenant_id, job.pk
     db.after_commit(lambda: wake.turn(tenant=tenant, job_id=job_id))

@@ -6,8 +6,10 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from base.prepared import Table
 from jobs.models import END_STATES, Attempt, Call, Hold, Job, Node, Turn
 from jobs.operations import events
+from jobs.queries.tables import ATTEMPTS, CALLS, HOLDS, JOBS, TURNS
 from jobs.rules.orders import Outcome, Progress
 from jobs.rules.resume import sentence
 from jobs.rules.states import (
@@ -40,7 +42,7 @@ def begin_call(row: Call, state: CallState, *, reason: str, now: datetime, detai
     row.state, row.reason, row.detail = state, reason, detail
     row.due_at = now if state is CallState.QUEUED else None
     row.ended_at = now if state in CALL_FINAL else None
-    row.save(force_insert=True)
+    CALLS.insert(row)
 
 
 def call(
@@ -52,7 +54,7 @@ def call(
     fields |= {"state": to, "reason": reason, "due_at": due_at, "seq": row.seq + 1}
     if to in CALL_FINAL:
         fields["ended_at"] = now
-    _guarded(Call, row, fields, seq=row.seq)
+    _guarded(CALLS, row, fields)
     events.record(row.job_id, "call.moved", call=row.pk, frm=old, to=to, reason=reason, effect=row.effect)
 
 
@@ -65,13 +67,13 @@ def job(row: Job, to: JobState, *, reason: str, now: datetime, **fields: Any) ->
         fields["turn_due_at"] = None
     if to in JOB_FINAL:
         fields["ended_at"] = now
-    _guarded(Job, row, fields, seq=row.seq)
+    _guarded(JOBS, row, fields)
     events.record(row.pk, "job.moved", frm=old, to=to, reason=reason)
 
 
 def begin_turn(row: Turn) -> None:
     """Write a new turn, asked."""
-    row.save(force_insert=True)
+    TURNS.insert(row)
     events.record(row.job_id, "turn.asked", turn=row.number)
 
 
@@ -80,7 +82,7 @@ def turn(row: Turn, to: TurnState, *, now: datetime, **fields: Any) -> None:
     old = TurnState(row.state)
     check(TURN_MOVES, old, to)
     fields |= {"state": to, "seq": row.seq + 1, "ended_at": None if to is TurnState.ASKED else now}
-    _guarded(Turn, row, fields, seq=row.seq)
+    _guarded(TURNS, row, fields)
     events.record(row.job_id, "turn.moved", turn=row.number, frm=old, to=to)
 
 
@@ -88,7 +90,9 @@ def hold(row: Hold, to: HoldState, *, now: datetime, **fields: Any) -> None:
     """Close a hold; it closes exactly once (RULES A6)."""
     check(HOLD_MOVES, HoldState(row.state), to)
     fields |= {"state": to, "closed_at": now}
-    _guarded(Hold, row, fields, closed_at__isnull=True)
+    if not HOLDS.update(row.pk, fields, "closed_at IS NULL"):
+        raise Conflict(f"Hold {row.pk} was closed while it was being moved to {to}")
+    _mirror(row, fields)
     events.record(
         row.job_id, "hold.closed", call=row.call_id, hold=str(row.pk), to=to, answer=row.answer, by=row.answered_by_id
     )
@@ -109,7 +113,7 @@ def node(row: Node, to: NodeState, *, now: datetime) -> bool:
 
 def open_attempt(row: Attempt) -> None:
     """Write a new attempt, open. PostgreSQL refuses a second open one of the same call."""
-    row.save(force_insert=True)
+    ATTEMPTS.insert(row)
     how = sentence(row.resumed_from, row.resumed_of, row.started_over_because)
     events.record(
         row.job_id,
@@ -141,7 +145,7 @@ def close_attempt(row: Attempt, outcome: Outcome, *, now: datetime) -> bool:
     }
     if outcome.progress is not None:
         fields |= progress_fields(outcome.progress)
-    if Attempt.objects.filter(pk=row.pk, ended_at__isnull=True).update(**fields) != 1:
+    if not ATTEMPTS.update(row.pk, fields, "ended_at IS NULL"):
         return False
     _mirror(row, fields)
     events.record(
@@ -178,9 +182,9 @@ def cancel_waiting_calls(job_id: UUID, *, reason: str, now: datetime) -> list[UU
 _WAITING = [CallState.HELD, CallState.QUEUED, CallState.RETRYING, CallState.UNKNOWN]
 
 
-def _guarded(model: Any, row: Any, fields: dict[str, Any], **guard: Any) -> None:
-    if model.objects.filter(pk=row.pk, **guard).update(**fields) != 1:
-        raise Conflict(f"{model.__name__} {row.pk} changed while it was being moved to {fields['state']}")
+def _guarded(table: "Table[Any]", row: Any, fields: dict[str, Any]) -> None:
+    if not table.update(row.pk, fields, "seq = %s", [row.seq]):
+        raise Conflict(f"{type(row).__name__} {row.pk} changed while it was being moved to {fields['state']}")
     _mirror(row, fields)
 
 

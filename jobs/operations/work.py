@@ -12,19 +12,20 @@ from uuid import UUID
 from base import db
 from catalog.models import Transport
 from catalog.operations import listings, sign_ins
+from catalog.queries import functions
 from catalog.rules.policy import Allow, Ask
 from catalog.rules.servers import ServerSpec
 from jobs import wake
-from jobs.models import END_STATES, Attempt, Call, Job, Node
+from jobs.models import END_STATES, Attempt, Call, Job
 from jobs.operations import bodies, events, holds, moves, resuming, verdicts
 from jobs.operations.servers import server_of
-from jobs.queries import locks
+from jobs.queries import locks, open_work
 from jobs.rules import reasons
 from jobs.rules.limits import MAX_OPENINGS, backoff, own_limit
 from jobs.rules.orders import Order, Outcome, Result
 from jobs.rules.reasons import Reason
 from jobs.rules.retry import AskPerson, Facts, Finish, RetryAt, next_step
-from jobs.rules.states import CallState, Effect, HoldKind, JobState, NodeState
+from jobs.rules.states import CallState, Effect, HoldKind, JobState
 from jobs.rules.why import Why
 
 CHANGED: Final = (Reason.LISTING_CHANGED, Reason.FUNCTION_GONE)  # the session lists something else than what is kept
@@ -59,18 +60,18 @@ _AGAIN_ALONE: Final = object()
 
 def _claim(call_id: UUID, node_id: UUID, attempt_id: UUID, now: datetime, *, alone: bool) -> Order | object | None:
     locks.gate_shared()
-    job_id = Call.objects.filter(pk=call_id).values_list("job_id", flat=True).first()
+    job_id = open_work.job_of_call(call_id)
     if job_id is None:
         return None
     job = locks.job(job_id) if alone else locks.job_shared(job_id)
     call = locks.call_for_claim(call_id)
     if job is None or call is None or call.due_at is None or call.due_at > now or job.state != JobState.RUNNING:
         return None
-    if not Node.objects.filter(pk=node_id, state=NodeState.ALIVE).exists():
+    if not open_work.is_alive(node_id):
         return None
-    function = call.function
-    if function is None:  # an entry is never deleted; a call without one never got here
+    if call.function_id is None:  # an entry is never deleted; a call without one never got here
         return None
+    function = call.function = functions.entry(call.function_id)
     if function.tool.transport == Transport.SANDBOX:
         if not alone:
             return _AGAIN_ALONE
@@ -206,7 +207,7 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
     `jitter` is a die in [0, 1). False when the attempt was closed before.
     """
     with db.write(tenant, named="settle") as now:
-        found = Attempt.objects.filter(pk=attempt_id).values_list("job_id", "call_id").first()
+        found = open_work.job_and_call_of(attempt_id)
         if found is None:
             return False
         job, call, attempt = locks.job(found[0]), locks.call(found[1]), locks.attempt(attempt_id)
@@ -256,7 +257,7 @@ def _facts(call: Call) -> Facts:
         attempts=call.attempts_made,
         effect=Effect(call.effect),
         stop_reason=call.reason if call.state == CallState.CANCELLING else "",
-        run_again=call.holds.filter(answer=holds.Answer.AGAIN).exists(),
+        run_again=open_work.was_run_again(call.pk),
     )
 
 

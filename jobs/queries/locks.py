@@ -3,12 +3,17 @@
 tenant gate → job → call → attempt or hold → the job's event counter → the tenant's audit head.
 """
 
+from typing import Final
 from uuid import UUID
 
-from django.db import connection
-
+from base import prepared
 from jobs.models import Attempt, Call, Hold, Job, Turn
+from jobs.queries.tables import ATTEMPTS, CALLS, HOLDS, JOBS, TURNS
 from jobs.rules.states import CallState, JobState
+
+_ALONE: Final = "FOR NO KEY UPDATE"
+_CLAIMABLE: Final = f"AND state IN ('{CallState.QUEUED}', '{CallState.RETRYING}')"
+_TURN_DUE: Final = f"AND turn_due_at IS NOT NULL AND state IN ('{JobState.QUEUED}', '{JobState.RUNNING}')"
 
 
 class NoGate(RuntimeError):
@@ -26,60 +31,54 @@ def gate_alone() -> None:
 
 
 def _gate(lock: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(lock)
-        if cursor.fetchone() is None:  # a lock of no row would let everything pass
-            raise NoGate("this tenant has no gate: create its row in tenants_gate along with the tenant")
+    if prepared.fetch_one(lock) is None:  # a lock of no row would let everything pass
+        raise NoGate("this tenant has no gate: create its row in tenants_gate along with the tenant")
 
 
 def job_shared(job_id: UUID) -> Job | None:
     """The job, held against cancel and settling while one of its calls is claimed."""
-    return next(iter(Job.objects.raw("SELECT * FROM jobs_job WHERE id = %s FOR SHARE", [job_id])), None)
+    return JOBS.get(job_id, "FOR SHARE")
 
 
 def job(job_id: UUID) -> Job | None:
     """The job, held alone."""
-    return Job.objects.select_for_update(no_key=True).filter(pk=job_id).first()
+    return JOBS.get(job_id, _ALONE)
 
 
 def job_for_turn(job_id: UUID) -> Job | None:
     """The job when a turn of it is due and nobody else is at it."""
-    found = Job.objects.select_for_update(no_key=True, skip_locked=True).filter(pk=job_id, turn_due_at__isnull=False)
-    return found.filter(state__in=[JobState.QUEUED, JobState.RUNNING]).first()
+    return JOBS.get(job_id, f"{_TURN_DUE} {_ALONE} SKIP LOCKED")
 
 
 def call(call_id: UUID) -> Call | None:
     """The call, held alone."""
-    return Call.objects.select_for_update(no_key=True).filter(pk=call_id).first()
+    return CALLS.get(call_id, _ALONE)
 
 
 def call_for_claim(call_id: UUID) -> Call | None:
     """The call when it may be claimed and nobody else is at it."""
-    found = Call.objects.select_for_update(no_key=True, skip_locked=True).filter(pk=call_id)
-    return found.filter(state__in=[CallState.QUEUED, CallState.RETRYING]).first()
+    return CALLS.get(call_id, f"{_CLAIMABLE} {_ALONE} SKIP LOCKED")
 
 
 def attempt(attempt_id: UUID) -> Attempt | None:
     """The attempt, held alone."""
-    return Attempt.objects.select_for_update(no_key=True).filter(pk=attempt_id).first()
+    return ATTEMPTS.get(attempt_id, _ALONE)
 
 
 def hold(hold_id: UUID) -> Hold | None:
     """The hold, held alone."""
-    return Hold.objects.select_for_update(no_key=True).filter(pk=hold_id).first()
+    return HOLDS.get(hold_id, _ALONE)
 
 
 def turn(turn_id: UUID) -> Turn | None:
     """The turn, held alone. Turns are locked after their job, where calls are."""
-    return Turn.objects.select_for_update(no_key=True).filter(pk=turn_id).first()
+    return TURNS.get(turn_id, _ALONE)
 
 
 def counter(job_id: UUID, events: int) -> int:
     """Take the job's event counter for `events` more numbers; returns the last. Only the audit head is locked later."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE jobs_jobcounter SET events = events + %s WHERE job_id = %s RETURNING events",
-            [events, job_id],
-        )
-        taken: int = cursor.fetchone()[0]
-    return taken
+    sql = "UPDATE jobs_jobcounter SET events = events + %s WHERE job_id = %s RETURNING events"
+    taken = prepared.fetch_one(sql, [events, job_id])
+    assert taken is not None  # noqa: S101 - the job's own counter was written with it
+    last: int = taken[0]
+    return last

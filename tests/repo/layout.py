@@ -50,6 +50,7 @@ LEAVES: Final = frozenset(
         "no_nul",
         "nudge",
         "outbound",
+        "prepared",
         "problem",
         "sandbox",
         "sealing",

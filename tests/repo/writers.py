@@ -13,7 +13,7 @@ MOVER: Final = "jobs/operations/moves.py"
 STATE: Final = "state"
 # The node and the MCP sessions have no rows: a `state` there is an attribute of an object of theirs.
 WITHOUT_ROWS: Final = ("jobs/node/", "catalog/sessions/")
-WRITES: Final = frozenset({"update", "bulk_update", "update_or_create", "save", "setattr"})
+WRITES: Final = frozenset({"update", "bulk_update", "update_or_create", "insert", "save", "setattr"})
 IN_SQL: Final = re.compile(rf"\bSET\b[^;]*?\b{STATE}\b\"?\s*=", re.IGNORECASE)
 SAY: Final = f"writes a state outside the mover: call `move` of {MOVER}, which guards on seq and writes the event"
 

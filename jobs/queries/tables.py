@@ -1,0 +1,13 @@
+"""The tables that every call goes through, read and written by prepared statements (decision 8)."""
+
+from typing import Final
+
+from base.prepared import Table
+from jobs.models import Attempt, Call, Event, Hold, Job, Turn
+
+JOBS: Final = Table(Job)
+TURNS: Final = Table(Turn)
+CALLS: Final = Table(Call)
+ATTEMPTS: Final = Table(Attempt)
+HOLDS: Final = Table(Hold)
+EVENTS: Final = Table(Event)

@@ -1,0 +1,91 @@
+"""Rows read and written by prepared statements are the ORM's own rows."""
+
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, models
+
+from base import db, ids, prepared
+from base.prepared import TOGETHER
+from catalog.models import Function, KillSwitch, Scope
+from catalog.queries import functions, switches
+from jobs.models import Body, Event
+from jobs.queries import tables
+from jobs.rules.orders import End
+from tests.builders import a_call, a_held_call, a_switch, a_world, an_order, an_outcome, settle
+
+pytestmark = pytest.mark.usefixtures("database")
+BODIES: prepared.Table[Body] = prepared.Table(Body)
+ODD = {"text": 'ü "\\ %s 🙂', "none": None, "many": [1, 2.5, True]}
+
+
+def attributes(row: models.Model) -> dict[str, Any]:
+    """All that a row holds."""
+    return {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+
+
+def test_every_row_of_a_job_is_read_as_the_orm_reads_it() -> None:
+    world = a_world()
+    settle(world, an_order(world, a_call(world, "look", {"q": ODD})), an_outcome(End.ANSWERED))
+    a_held_call(world)
+    with db.read(world.tenant):
+        for table in (tables.JOBS, tables.TURNS, tables.CALLS, tables.ATTEMPTS, tables.HOLDS, tables.EVENTS):
+            rows = list(table.model._default_manager.all())
+            assert rows
+            for row in rows:
+                found = table.get(row.pk)
+                assert found is not None
+                assert attributes(found) == attributes(row)
+        assert tables.JOBS.get(ids.new()) is None
+
+
+def test_a_function_is_read_with_its_tool_and_version() -> None:
+    world = a_world()
+    with db.read(world.tenant):
+        row = Function.objects.select_related("tool__plugin_version").get(name="ship")
+        found = functions.entry(row.pk)
+        assert attributes(found) == attributes(row)
+        assert attributes(found.tool) == attributes(row.tool)
+        assert attributes(found.tool.plugin_version) == attributes(row.tool.plugin_version)
+        with pytest.raises(Function.DoesNotExist):
+            functions.entry(ids.new())
+
+
+def test_a_switch_is_read_as_the_orm_reads_it() -> None:
+    world = a_world()
+    a_switch(world, Scope.TOOL, "shop", "an incident")
+    with db.read(world.tenant):
+        found = switches.over_call(agent="clerk", tool="shop", function="look")
+        assert found is not None
+        assert attributes(found) == attributes(KillSwitch.objects.get())
+
+
+def test_what_is_written_is_what_the_orm_reads_however_many_rows() -> None:
+    world = a_world()
+    rows = [Body(tenant_id=world.tenant, data=ODD, size=place) for place in range(TOGETHER + 1)]
+    with db.write(world.tenant):
+        BODIES.insert(*rows)
+        assert BODIES.update(rows[0].pk, {"data": ["%s"]}, "size = %s", [0])
+        assert not BODIES.update(rows[1].pk, {"size": 7}, "size = %s", [0])
+    with db.read(world.tenant):
+        kept = {row.pk: row.data for row in Body.objects.all()}
+    assert kept == {row.pk: ODD for row in rows} | {rows[0].pk: ["%s"]}
+
+
+def test_an_error_of_the_database_is_djangos() -> None:
+    world = a_world()
+    body = Body(tenant_id=world.tenant, data=1, size=1)
+    with pytest.raises(IntegrityError), db.write(world.tenant):
+        BODIES.insert(body)
+        BODIES.insert(body)
+    with db.read(world.tenant):
+        assert not Body.objects.exists()
+
+
+def test_outside_of_a_transaction_a_statement_says_what_to_do(database: Any) -> None:
+    world = a_world()
+    a_call(world)
+    with pytest.raises(RuntimeError, match=r"call it inside `db\.write`"):
+        prepared.fetch("SELECT 1")
+    with db.read(world.tenant):
+        assert prepared.fetch_one("SELECT count(*) FROM jobs_event") == (Event.objects.count(),)
