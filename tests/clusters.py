@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,12 +15,12 @@ from pathlib import Path
 from typing import Final
 
 import environ
-from django.core.management import call_command
 from django.db import connections
 
 from studio import embedded
 from studio.embedded import kept
 from studio.embedded.place import place_of
+from tests.repo.tree import ROOT
 
 TEMPLATE: Final = "CLUSTER_TEMPLATE"  # the environment's name for its state folder, one for all workers
 
@@ -43,8 +44,11 @@ def seed(home: Path) -> Path:
     with (template / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (template / "made").exists():
-            with embedded.postgres(template, fsync=False) as server, connected(server.url_owner):
-                call_command("migrate", verbosity=0)
+            with embedded.postgres(template, fsync=False) as server:
+                # in a process of its own: who asks first may not be allowed to use this one's database
+                env = os.environ | {"DATABASE_URL": server.url_owner}
+                migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+                subprocess.run(migrate, cwd=ROOT, env=env, check=True)
             (template / "made").touch()
     data = place_of(template).data / "pg"
     subprocess.run(["cp", "-pR", str(data), str(place_of(home).data / "pg")], check=True)

@@ -12,6 +12,7 @@ os.environ["BROKER_URL"] = os.environ["REDIS_URL"]
 os.environ["DJANGO_SETTINGS_MODULE"] = "studio.settings"
 
 import django
+import hypothesis
 import psycopg
 import pytest
 from django.db import connections
@@ -19,6 +20,10 @@ from pytest_django import DjangoDbBlocker
 
 from studio import embedded
 from tests import clusters
+
+# The same examples in every run, however slow the machine; `pytest --hypothesis-profile=default` draws new ones.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("repeatable")
 
 django.setup()
 import studio.celery  # noqa: E402, F401 - its settings make a dead broker cost next to nothing

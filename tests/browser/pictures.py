@@ -6,17 +6,16 @@ pictures show them, and writes PNG files of the light theme, 1280 wide, to FOLDE
 
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
+from tests.browser.by_link import signed_in
 from tests.browser.chromium import MISSING, QUIET, chromium
 from tests.faults.processes import until
-from tests.faults.studios import Studio, state_folder, studio_in
+from tests.faults.studios import state_folder, studio_in
 from tests.repo.tree import ROOT
 
 PLACE: Final = ROOT / "docs/pictures"
@@ -37,28 +36,8 @@ def take(folder: Path) -> list[Path]:
         assert until(lambda: studio.said("started a job of know-it-all"), PATIENT / 1000), studio.lines
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=program, args=[*QUIET])
-            with _tab(browser, studio) as page:
+            with signed_in(browser, studio, patient=PATIENT, height=800) as page:
                 return [_trace(page, folder / "trace.png"), _unknown(page, folder / "unknown.png")]
-
-
-@contextmanager
-def _tab(browser: Browser, studio: Studio) -> Iterator[Page]:
-    """A tab of the demo's admin, without motion and without a blinking caret."""
-    context = browser.new_context(
-        base_url=f"http://127.0.0.1:{studio.port}",
-        viewport={"width": WIDTH, "height": 800},
-        color_scheme="light",
-        reduced_motion="reduce",
-        locale="en-GB",
-        timezone_id="UTC",
-    )
-    context.set_default_timeout(PATIENT)
-    expect.set_options(timeout=PATIENT)
-    page = context.new_page()
-    assert studio.link is not None
-    page.goto(studio.link)
-    yield page
-    browser.close()
 
 
 def _trace(page: Page, file: Path) -> Path:

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.browser.by_link import signed_in
 from tests.browser.conftest import ROOT
 from tests.clusters import seed
 from tests.faults.studios import Studio, state_folder, studio_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.faults, pytest.mark.timeout(400)]
-PATIENT = 60_000  # milliseconds for what several processes bring about
 
 
 @pytest.fixture(scope="module")
@@ -35,24 +35,13 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
 @pytest.fixture(scope="module")
 def person(up: Studio, browser: Browser) -> Iterator[Page]:
     """A tab of somebody who opened the link that the start printed."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    context.set_default_timeout(PATIENT)
-    expect.set_options(timeout=PATIENT)
-    page = context.new_page()
-    assert up.link is not None
-    page.goto(up.link)
-    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-    yield page
-    context.close()
+    with signed_in(browser, up) as page:
+        yield page
 
 
-def address(up: Studio, path: str) -> str:
-    return f"http://127.0.0.1:{up.port}{path}"
-
-
-def start_job(up: Studio, page: Page, agent: str, **given: object) -> str:
+def start_job(page: Page, agent: str, **given: object) -> str:
     """Start a job as a person does; returns the address of its trace, which is open."""
-    page.goto(address(up, f"/jobs/new/?agent={agent}"))
+    page.goto(f"/jobs/new/?agent={agent}")
     page.get_by_label("Agent").select_option(agent)
     page.get_by_label("Input").fill(json.dumps(given) if given else "")
     page.get_by_role("button", name="Start", exact=True).click()
@@ -65,9 +54,9 @@ def call_line(page: Page, function: str) -> Locator:
     return page.locator(".line.call", has_text=function)
 
 
-def answer_question(up: Studio, page: Page, function: str, answer: str, text: str = "") -> None:
+def answer_question(page: Page, function: str, answer: str, text: str = "") -> None:
     """Go to the queue, open the only question about `function`, and answer it."""
-    page.goto(address(up, "/approvals/"))
+    page.goto("/approvals/")
     page.locator(".waiting", has_text=function).first.click()
     form = page.locator(f"#answer-{answer}")
     expect(page.locator("#question h1")).to_contain_text(function)
@@ -98,19 +87,19 @@ def job_says(page: Page, state: str) -> None:
 @pytest.mark.rule("G1")
 @pytest.mark.rule("A9")
 def test_the_git_job_commits_and_its_reset_runs_when_approved_and_not_when_denied(up: Studio, person: Page) -> None:
-    trace = start_job(up, person, "git-clerk", message="Close October")
+    trace = start_job(person, "git-clerk", message="Close October")
     expect(call_line(person, "repo.git_commit")).to_contain_text("SUCCEEDED")  # the open page moves by itself
     expect(call_line(person, "repo.git_reset")).to_contain_text("held")
     assert git(up, "log", "-1", "--format=%s") == "Close October"
     assert git(up, "diff", "--cached", "--name-only") == "CHANGES.md"
-    answer_question(up, person, "repo.git_reset", "approve")
+    answer_question(person, "repo.git_reset", "approve")
     person.goto(trace)
     job_says(person, "COMPLETED")
     assert git(up, "diff", "--cached", "--name-only") == ""
 
-    trace = start_job(up, person, "git-clerk", message="Close November")
+    trace = start_job(person, "git-clerk", message="Close November")
     expect(call_line(person, "repo.git_reset")).to_contain_text("held")
-    answer_question(up, person, "repo.git_reset", "deny", "leave it staged for the morning")
+    answer_question(person, "repo.git_reset", "deny", "leave it staged for the morning")
     person.goto(trace)
     job_says(person, "COMPLETED")
     output = person.get_by_role("region", name="Input and output")
@@ -134,17 +123,17 @@ def test_a_note_whose_server_died_is_asked_about_and_each_answer_does_what_it_sa
     up: Studio, person: Page, answer: str, text: str, ends: str, lines: int, says: str
 ) -> None:
     note = f"closed by {answer}"
-    trace = start_job(up, person, "billing-clerk", note=note, order_id=f"o-{answer}")
+    trace = start_job(person, "billing-clerk", note=note, order_id=f"o-{answer}")
     expect(call_line(person, "billing.note")).to_contain_text("unknown")
     job_says(person, "waiting")
     assert len(notes_of(up, note)) == 1  # it was written, and the server died before it could say so
-    person.goto(address(up, "/approvals/"))
+    person.goto("/approvals/")
     person.locator(".waiting", has_text="billing.note").first.click()
     question = person.locator("#question")
     expect(question).to_contain_text("Did billing.note happen?")
     expect(question).to_contain_text("running it again may write twice")
     expect(question).to_contain_text(note)
-    answer_question(up, person, "billing.note", answer, text)
+    answer_question(person, "billing.note", answer, text)
     person.goto(trace)
     job_says(person, ends)
     assert len(notes_of(up, note)) == lines

@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from studio.embedded import kept
+from tests.browser.by_link import signed_in
 from tests.faults.processes import until
 from tests.faults.studios import Studio, state_folder, studio_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.faults, pytest.mark.timeout(400)]
-PATIENT = 60_000  # milliseconds for what several processes bring about
 STARTED_IN = 120.0  # seconds; about 20 on a machine that does nothing else
 
 
@@ -29,17 +29,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
 @pytest.fixture(scope="module")
 def person(demo: Studio, browser: Browser) -> Iterator[Page]:
     """A tab of the demo's admin."""
-    context = browser.new_context(
-        base_url=f"http://127.0.0.1:{demo.port}", viewport={"width": 1280, "height": 900}, reduced_motion="reduce"
-    )
-    context.set_default_timeout(PATIENT)
-    expect.set_options(timeout=PATIENT)
-    page = context.new_page()
-    assert demo.link is not None
-    page.goto(demo.link)
-    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-    yield page
-    context.close()
+    with signed_in(browser, demo) as page:
+        yield page
 
 
 def open_call(page: Page, agent: str, function: str) -> Locator:

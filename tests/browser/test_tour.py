@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.by_link import signed_in
 from tests.faults.processes import until
 from tests.faults.studios import Studio, state_folder, studio_in
 from tests.repo.docs_commands import run, tour
 from tests.repo.tree import ROOT
 
 pytestmark = [pytest.mark.browser, pytest.mark.faults, pytest.mark.timeout(400)]
-PATIENT = 60_000  # milliseconds for what several processes bring about
 
 
 @pytest.fixture
@@ -35,15 +35,8 @@ def studio(folder: Path) -> Iterator[Studio]:
 @pytest.fixture
 def page(studio: Studio, browser: Browser) -> Iterator[Page]:
     """A tab of somebody who opened the link that the start printed."""
-    context = browser.new_context(base_url=f"http://127.0.0.1:{studio.port}", reduced_motion="reduce")
-    context.set_default_timeout(PATIENT)
-    expect.set_options(timeout=PATIENT)
-    tab = context.new_page()
-    assert studio.link is not None
-    tab.goto(studio.link)
-    expect(tab.get_by_role("heading", name="Overview")).to_be_visible()
-    yield tab
-    context.close()
+    with signed_in(browser, studio) as tab:
+        yield tab
 
 
 def typed(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
