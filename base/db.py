@@ -14,7 +14,8 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, InternalError, OperationalError, transaction
+from psycopg.errors import IdleInTransactionSessionTimeout
 
 from base import crash_points, prepared
 
@@ -47,13 +48,29 @@ _current: ContextVar[_Write | None] = ContextVar("oz0_write", default=None)
 
 
 @contextmanager
+def durable() -> Iterator[None]:
+    """One outermost transaction. Inside another one it raises `RuntimeError`.
+
+    PostgreSQL ends one whose process stands still for a lease, so that a frozen machine or a cut cable keeps no lock
+    from the living (MACHINES 2). When that process wakes, its database has gone: `OperationalError`.
+    """
+    try:
+        with transaction.atomic(durable=True):
+            yield
+    except InternalError as error:
+        if isinstance(error.__cause__, IdleInTransactionSessionTimeout):
+            raise OperationalError(str(error)) from error
+        raise
+
+
+@contextmanager
 def write(tenant: UUID, *, named: str = "") -> Iterator[datetime]:
     """One durable transaction on `tenant`'s rows; yields the database's time at its start.
 
     It is always the outermost transaction: inside another one it raises `RuntimeError`. `named` is one of
     `crash_points.COMMITS`, for drills.
     """
-    with transaction.atomic(durable=True):
+    with durable():
         if named:  # the first to run after the commit
             transaction.on_commit(lambda: crash_points.reached(f"{named}.after_commit"))
         state = _Write(tenant, _told(f"SELECT {_TENANT}, oz0_now()", str(tenant)))
@@ -71,14 +88,14 @@ def write(tenant: UUID, *, named: str = "") -> Iterator[datetime]:
 @contextmanager
 def read(tenant: UUID) -> Iterator[datetime]:
     """One read-only transaction on `tenant`'s rows: PostgreSQL refuses any write in it. Yields its time."""
-    with transaction.atomic(durable=True):
+    with durable():
         yield _told(f"SELECT {_READ_ONLY}, {_TENANT}, oz0_now()", str(tenant))
 
 
 @contextmanager
 def read_as_person(user_id: int) -> Iterator[datetime]:
     """One read-only transaction that sees the memberships of one person, of whatever tenant, and those tenants."""
-    with transaction.atomic(durable=True):
+    with durable():
         yield _told(f"SELECT {_READ_ONLY}, set_config('oz0.person', %s, true), oz0_now()", str(user_id))
 
 
@@ -88,7 +105,7 @@ def sweep() -> Iterator[datetime]:
 
     What it finds is then locked and changed in a `write` of the tenant it belongs to.
     """
-    with transaction.atomic(durable=True):
+    with durable():
         yield _told(f"SELECT {_READ_ONLY}, set_config('role', %s, true), oz0_now()", SWEEP_ROLE)
 
 

@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import environ
 from django.db import connections
 
-from studio import embedded
+from studio import embedded, settings
 from studio.embedded import kept
 from studio.embedded.place import place_of
 from tests.repo.tree import ROOT
@@ -62,7 +61,7 @@ def connected(url: str) -> Iterator[None]:
     django = connections["default"]
     before = dict(django.settings_dict)
     django.close()
-    django.settings_dict.update({**environ.Env.db_url_config(url), "CONN_MAX_AGE": None})
+    django.settings_dict.update(settings.database_at(url))
     try:
         yield
     finally:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import connection
 
 from base import db
 from jobs import wake
@@ -38,7 +38,7 @@ def _now() -> datetime:
 
 def register(*, name: str, host: str, pid: int, slots: int) -> UUID:
     """Write this process's row, alive; returns its id."""
-    with transaction.atomic(durable=True):
+    with db.durable():
         now = _now()
         return Node.objects.create(name=name, host=host, pid=pid, slots=slots, started_at=now, heartbeat_at=now).pk
 
@@ -46,7 +46,7 @@ def register(*, name: str, host: str, pid: int, slots: int) -> UUID:
 def beat(*, node_id: UUID, servers: list[dict[str, Any]]) -> None:
     """Say that this node lives. Raises `NodeGone` when it was declared lost meanwhile."""
     alive = Node.objects.filter(pk=node_id, state__in=[NodeState.ALIVE, NodeState.DRAINING])
-    with transaction.atomic(durable=True):
+    with db.durable():
         if alive.update(heartbeat_at=_now(), servers=servers) != 1:
             raise NodeGone(str(node_id))
 
@@ -66,7 +66,7 @@ def lose(*, node_id: UUID) -> bool:
 
     Its open attempts are closed by the sweep once their full limit has passed (RULES L5).
     """
-    with transaction.atomic(durable=True):
+    with db.durable():
         row = _living(node_id)
         now = _now()
         if row is None or row.heartbeat_at >= now - timedelta(seconds=LEASE):
@@ -75,7 +75,7 @@ def lose(*, node_id: UUID) -> bool:
 
 
 def _move(node_id: UUID, to: NodeState) -> bool:
-    with transaction.atomic(durable=True):
+    with db.durable():
         row = _living(node_id)
         if row is None or row.state == to:
             return False

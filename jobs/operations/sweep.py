@@ -101,16 +101,24 @@ class Sweeper:
 
 @contextmanager
 def _alone() -> Iterator[bool]:
-    """A session lock, so that it spans the sweep's many transactions; a dropped connection drops it."""
+    """A session lock, so that it spans the sweep's many transactions; a dropped connection drops it.
+
+    PostgreSQL drops the connection of a sweeper that stands still for a lease: its machine is frozen or cut off, and
+    all others would wait for it with what is overdue (RULES L8).
+    """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
-        mine: bool = cursor.fetchone()[0]
+        cursor.execute(_TAKE, [LOCK, f"{LEASE:g}s"])
+        mine: bool = cursor.fetchone()[0] is not None
     try:
         yield mine
     finally:
         if mine:
             with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+                cursor.execute(_GIVE_BACK, [LOCK])
+
+
+_TAKE: Final = "SELECT CASE WHEN pg_try_advisory_lock(%s) THEN set_config('idle_session_timeout', %s, false) END"
+_GIVE_BACK: Final = "SELECT pg_advisory_unlock(%s), set_config('idle_session_timeout', '0', false)"
 
 
 def _silent_nodes() -> list[UUID]:

@@ -16,7 +16,7 @@ ASYNC: Final = (
     "jobs/node/",
     "studio/asgi.py",
 )
-TRANSACTIONS: Final = ("base/db.py", "jobs/operations/nodes.py")  # a node's row belongs to no tenant
+TRANSACTIONS: Final = ("base/db.py",)
 OUTBOUND: Final = "base/outbound.py"
 BARE_CLIENTS: Final = ("urllib.request.", "http.client.", "socket.create_connection")
 
