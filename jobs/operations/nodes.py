@@ -57,7 +57,11 @@ def drain(*, node_id: UUID) -> None:
 
 
 def leave(*, node_id: UUID) -> None:
-    """This process is about to end, with every attempt of it settled."""
+    """This process is about to end, with every attempt of it settled.
+
+    Its row may be a new one: declared lost while it drained, it has registered anew.
+    """
+    _move(node_id, NodeState.DRAINING)
     _move(node_id, NodeState.GONE)
 
 

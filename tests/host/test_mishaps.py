@@ -153,3 +153,23 @@ def test_a_host_told_to_stop_while_the_database_is_away_ends_its_attempts_first(
     host.stop(grace=0)
     assert Node.objects.get(pk=host.node_id).state == NodeState.GONE
     connection.close()
+
+
+@pytest.mark.rule("L11")
+def test_a_host_that_is_declared_lost_while_it_stops_registers_anew_and_leaves_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = Host(name="here")
+    host.start()
+    first, shutdown = host.node_id, host.node.shutdown
+
+    def lost_meanwhile(grace: float) -> None:
+        shutdown(grace)
+        until(lambda: Node.objects.get(pk=first).state == NodeState.DRAINING, "it never drained")
+        Node.objects.filter(pk=first).update(state=NodeState.LOST, ended_at=Node.objects.get(pk=first).heartbeat_at)
+        until(lambda: host.node_id != first, "it never registered anew")
+
+    monkeypatch.setattr(host.node, "shutdown", lost_meanwhile)
+    host.stop(grace=0)
+    assert Node.objects.get(pk=host.node_id).state == NodeState.GONE
+    connection.close()
