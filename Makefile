@@ -1,9 +1,11 @@
 # The commands of this repository; `make` alone lists them. They work from any folder: make -C path/to/checkout run.
 #   PORT=8000                where make run serves its pages
 #   PYTHON=/path/to/python   which Python (3.12 to 3.14) .venv is made from
+#   MINUTES=5 SEED=7         how long make chaos runs, and from which seed it draws
 #   VENV=folder              use an environment you made yourself and leave .venv alone
 
 PORT ?= 8000
+MINUTES ?= 5
 VENV ?= .venv
 BIN := $(VENV)/bin
 # An environment of your own is used as it is; .venv is made and kept equal to the lock.
@@ -21,7 +23,7 @@ LOOP := -n 3 --dist worksteal -m "not browser and not faults" tests/rules tests/
 SETTINGS := OZ0_SECRET_KEY=unused DATABASE_URL=postgres://unused@127.0.0.1/unused
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix rules states screenshots bench-quick clean static browser environment
+.PHONY: help run test check fix rules states chaos screenshots bench-quick clean static browser environment
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +51,9 @@ rules: $(READY) ## List every rule of docs/rules.md with the tests that prove it
 
 states: $(READY) ## Draw docs/states.md from the tables of moves
 	$(BIN)/python -m tests.repo.states_page
+
+chaos: $(READY) ## Run the fault lab for MINUTES=5, drawn from SEED; the report is in chaos/
+	@$(BIN)/python -m tests.faults.lab.chaos --minutes "$(MINUTES)" $(if $(SEED),--seed "$(SEED)")
 
 screenshots: $(READY) browser ## Take the pictures of README.md anew, of the demo in an empty folder
 	$(BIN)/python -m tests.browser.pictures

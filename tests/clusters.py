@@ -16,7 +16,7 @@ from typing import Final
 
 from django.db import connections
 
-from studio import embedded, settings
+from studio import embedded
 from studio.embedded import kept
 from studio.embedded.place import place_of
 from tests.repo.tree import ROOT
@@ -58,6 +58,8 @@ def seed(home: Path) -> Path:
 @contextmanager
 def connected(url: str) -> Iterator[None]:
     """This process's own queries go to this database."""
+    from studio import settings  # reads the environment, which is made ready only after this module was read
+
     django = connections["default"]
     before = dict(django.settings_dict)
     django.close()

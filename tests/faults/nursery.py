@@ -2,16 +2,20 @@
 
     python -m tests.faults.nursery
 
-Each line on stdin names a guard the node is to do without, or none, and its log; the answer is the new node's process
-id. The nodes are as separate from each other as any: each has its own session, threads, connections and servers. They
-end with the nursery, and that with its stdin, so that none outlives a test run that is cut off.
+Each line on stdin is an object: `log` is the node's log, `without` the guard it is to do without, `env` what is added
+to its environment; `run` names a function to be run instead of a node, with the rest. The answer is the process's id.
+They are as separate from each other as any: each has its own session, threads, connections and servers. They end with
+the nursery, and that with its stdin, so that none outlives a test run that is cut off.
 """
 
 import ctypes
 import importlib
+import json
 import os
 import signal
 import sys
+import traceback
+from typing import Any
 
 import django
 
@@ -33,7 +37,7 @@ READ_BEFORE = (
 
 
 def main() -> None:
-    """Fork a node for each line."""
+    """Fork a process for each line."""
     importlib.import_module("studio.celery")  # names the settings
     django.setup()
     for module in READ_BEFORE:
@@ -44,13 +48,13 @@ def main() -> None:
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            be_a_node(*line.rstrip("\n").split(" ", 1))
+            live(**json.loads(line))
         sys.stdout.write(f"{child}\n")
         sys.stdout.flush()
 
 
-def be_a_node(guard: str, log: str) -> None:
-    """Go on as `oz0 node` would."""
+def live(log: str, without: str = "", env: dict[str, str] | None = None, run: str = "", **words: Any) -> None:
+    """Go on as `oz0 node` would, or run a function and end."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     os.setsid()
@@ -58,11 +62,18 @@ def be_a_node(guard: str, log: str) -> None:
     written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), written, written)):
         os.dup2(file, number)
-    from studio.cli import main as oz0
-
+    os.environ |= env or {}
     try:
-        GUARDS[guard]()
+        GUARDS[without]()
+        if run:
+            module, _, name = run.partition(":")
+            getattr(importlib.import_module(module), name)(**words)
+            os._exit(0)
+        from studio.cli import main as oz0
+
         oz0(["node"])
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(1)
 

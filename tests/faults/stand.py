@@ -132,12 +132,16 @@ class Nursery:
         )
         self._says("ready")
 
-    def node(self, log: Path, without: str) -> RunningNode:
+    def node(self, log: Path, without: str, env: dict[str, str]) -> RunningNode:
         """A new node's process."""
+        return RunningNode(self.fork(log=str(log), without=without, env=env), log)
+
+    def fork(self, **line: Any) -> int:
+        """A new process; its id."""
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{without} {log}\n")
+        self._process.stdin.write(json.dumps(line) + "\n")
         self._process.stdin.flush()
-        return RunningNode(int(self._says()), log)
+        return int(self._says())
 
     def end(self) -> None:
         """It forks no more."""
@@ -168,12 +172,21 @@ class Stand:
         rest = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         return rest | {"OZ0_HOME": str(self.home), "OZ0_SECRET_KEY": "for drills", "PYTHONUNBUFFERED": "1"}
 
-    def node(self, *, without: str = "") -> RunningNode:
-        """Start a node that is up in a moment, if need be without one of its guards (`tests/faults/without.py`)."""
+    @property
+    def nursery(self) -> Nursery:
+        """Where this stand's nodes are forked."""
         if self._nursery is None:
             self._nursery = Nursery(self.env())
-        self._nodes.append(self._nursery.node(self._log(), without))
-        return self._nodes[-1].ready()
+        return self._nursery
+
+    def node(self, *, without: str = "") -> RunningNode:
+        """Start a node that is up in a moment, if need be without one of its guards (`tests/faults/without.py`)."""
+        return self.young_node(without=without).ready()
+
+    def young_node(self, *, without: str = "", **env: str) -> RunningNode:
+        """Start a node with more in its environment, and do not wait for it."""
+        self._nodes.append(self.nursery.node(self._log(), without, env))
+        return self._nodes[-1]
 
     def fresh_node(self) -> RunningNode:
         """Start `oz0 node` as anybody would; it is not waited for, and tells how it ended."""

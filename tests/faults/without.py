@@ -1,4 +1,4 @@
-"""Guards of a node that a drill takes away, to show what each is for."""
+"""Guards of a node that a drill takes away, to show what each is for; and what the lab's nodes do otherwise."""
 
 from collections.abc import Callable
 
@@ -37,10 +37,18 @@ def _after_dashes(argv: list[str]) -> list[str]:
     return argv[argv.index("--") + 1 :]
 
 
+def lab() -> None:
+    """Nothing is taken away: leases are short, and some commits are made and not seen."""
+    from tests.faults.lab import node_side
+
+    node_side.prepare()
+
+
 GUARDS: dict[str, Callable[[], None]] = {
     "": lambda: None,
     "sweep": sweep,
     "claim": claim,
     "keeping": keeping,
     "guardian": guardian,
+    "lab": lab,
 }

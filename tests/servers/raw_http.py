@@ -129,19 +129,19 @@ class RawServer:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
-        server = await asyncio.start_server(self._accepted, "127.0.0.1", self.port)
-        self.port = server.sockets[0].getsockname()[1]
+        self._listening = await asyncio.start_server(self._accepted, "127.0.0.1", self.port)
+        self.port = self._listening.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
         while accepting := asyncio.all_tasks() - {asyncio.current_task(), *self._connections}:
             await asyncio.gather(*accepting)  # a server closed meanwhile would drop the socket unclosed
-        server.close()
+        self._listening.close()
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
         for writer in self._connections.values():
             writer.transport.abort()
-        await server.wait_closed()  # all their transports with it
+        await self._listening.wait_closed()  # all their transports with it
 
     def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections[asyncio.create_task(self._serve_one(reader, writer))] = writer
