@@ -51,3 +51,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/connections/<str:shown>/oauth/sign-out/", connections.end, name="connection-sign-out"),
     path("settings/connections/<str:shown>/oauth/return/", connections.come_back, name="connection-return"),
 ]
+
+handler400 = "studio.failures.bad_request"
+handler500 = "studio.failures.server_error"

@@ -12,6 +12,7 @@ from django.http import HttpRequest, JsonResponse
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.csrf import csrf_exempt
 
+from base.db import GONE
 from base.problem import problem
 from tenants.queries.seats import Seat
 from tenants.views.place import seat_of
@@ -19,6 +20,7 @@ from tenants.views.place import seat_of
 log = logging.getLogger(__name__)
 
 UNFORESEEN = "An error in the studio, which its log has in full. Try again, and tell who runs it if it stays."
+DATABASE_AWAY = "The database does not answer just now. Try again in a few seconds."
 NOTHING_HERE = "There is nothing at this address for you."
 
 type Answer = dict[str, Any] | None
@@ -55,6 +57,8 @@ def _answer(request: HttpRequest, view: Callable[..., Answer], names: dict[str, 
         found = view(seat_of(request), **names)
     except PermissionDenied as error:
         return problem(HTTPStatus.FORBIDDEN, str(error))
+    except GONE:
+        return problem(HTTPStatus.SERVICE_UNAVAILABLE, DATABASE_AWAY)
     except Exception:
         log.exception("%s could not be answered", request.path)
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, UNFORESEEN)
