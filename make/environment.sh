@@ -120,6 +120,8 @@ explain() {
         fix="this account may not write there: use a checkout of its own"
     elif grep -qi -e 'do not match the hashes' "$log"; then
         fix="what the package index gave is not what the lock names: ask whoever runs that index"
+    elif grep -qi -e 'certificate' "$log"; then
+        fix="the certificate of the package index is not trusted here, as behind a proxy that shows its own: give PIP_CERT=/path/to/its/authority.pem, and say make again"
     elif grep -qi -e 'connection' -e 'resolve' -e 'no matching distribution' -e 'network' -e 'timed out' "$log"; then
         fix="packages cannot be fetched: see that the network, or the index that pip's settings name, can be reached, and say make again"
     fi

@@ -39,6 +39,7 @@ def test_an_unknown_command_is_refused_by_name():
 
 
 def test_a_taken_port_is_named_with_the_way_out(tmp_path):
+    """CASES F02."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
