@@ -1,7 +1,8 @@
 """Nudges to open pages: "changed, seq 41", never content (STYLE 22). Losing one costs seconds, never truth.
 
 A nudge is handed to one background thread and never blocks or fails its sender. Nudges of one group that wait
-together become one. While the channel layer cannot be reached they are dropped, counted, and told once a minute.
+together become one, and after each round of sending they gather for a moment, so that a busy job costs no more than
+its pages can read. While the channel layer cannot be reached they are dropped, counted, and told once a minute.
 """
 
 import asyncio
@@ -18,6 +19,8 @@ TYPE: Final = "nudge"
 SEND_LIMIT: Final = 2.0  # seconds for one send
 TELL_EVERY: Final = 60.0  # seconds between two warnings
 MOST_WAITING: Final = 10_000  # groups
+GATHERING: Final = 0.02  # seconds after each round of sending
+PAUSE: Final = 0.5  # seconds after a round in which the layer could not be reached
 
 
 def job_group(job_id: UUID) -> str:
@@ -67,12 +70,14 @@ class _Sender:
             if group not in self._waiting and len(self._waiting) >= MOST_WAITING:
                 self._dropped += 1
                 return
+            told = bool(self._waiting)  # then the thread has been told already
             before = self._waiting.get(group)
             self._waiting[group] = seq if before is None or seq is None else max(before, seq)
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=self._run, args=(self._loop,), name="nudge", daemon=True).start()
-            self._loop.call_soon_threadsafe(self._more.set)
+            if not told:
+                self._loop.call_soon_threadsafe(self._more.set)
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
@@ -84,19 +89,21 @@ class _Sender:
             self._more.clear()
             with self._lock:
                 batch, self._waiting = self._waiting, {}
-            for group, seq in batch.items():
-                await self._send(group, seq)
+            sent = [await self._send(group, seq) for group, seq in batch.items()]
+            await asyncio.sleep(GATHERING if all(sent) else PAUSE)
 
-    async def _send(self, group: str, seq: int | None) -> None:
+    async def _send(self, group: str, seq: int | None) -> bool:
         message: dict[str, Any] = {"type": TYPE, "group": group, "seq": seq}
         try:
             async with asyncio.timeout(SEND_LIMIT):
                 await get_channel_layer().group_send(group, message)
+            return True
         except Exception as error:  # any failure of the layer is the same to us: the page re-reads by itself
             self._dropped += 1
             if time.monotonic() - self._told_at >= TELL_EVERY:
                 self._told_at = time.monotonic()
                 log.warning("nudges do not get through (%s); %d dropped, pages poll", error, self._dropped)
+            return False
 
 
 _sender: Final = _Sender()

@@ -6,32 +6,49 @@ migration which adds one. All of it runs on Django's connection, in the transact
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import psycopg
-from django.db import connection, models
+from django.db import DEFAULT_DB_ALIAS, connections, models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.base import ModelState
+from psycopg import pq
+from psycopg.adapt import PyFormat, Transformer
 
-KEPT: Final = 200  # statements that a connection keeps; with a null or a wider number in it, one counts again
 TOGETHER: Final = 20  # rows that one statement writes at most
+
+_ALL: Final = sys.maxsize
+_WELL: Final = frozenset({pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK})
 
 type Values = Sequence[Any]
 
 
 def fetch(sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
     """All rows of a statement. JSON comes as text."""
-    return _executed(sql, values).fetchall()
+    django = _django()
+    with django.wrap_database_errors:
+        kept = _kept_by(django)
+        return kept.rows(kept.run(sql, values), _ALL)
 
 
 def fetch_one(sql: str, values: Values = ()) -> tuple[Any, ...] | None:
     """The first row of a statement, or None. JSON comes as text."""
-    return _executed(sql, values).fetchone()
+    django = _django()
+    with django.wrap_database_errors:
+        kept = _kept_by(django)
+        rows = kept.rows(kept.run(sql, values), 1)
+    return rows[0] if rows else None
 
 
 def change(sql: str, values: Values = ()) -> int:
     """Run a statement that returns no rows; how many it changed."""
-    return _executed(sql, values).rowcount
+    django = _django()
+    with django.wrap_database_errors:
+        return _kept_by(django).run(sql, values).command_tuples or 0
 
 
 class Table[Row: models.Model]:
@@ -54,7 +71,18 @@ class Table[Row: models.Model]:
         for place in self._json:
             if filled[place] is not None:
                 filled[place] = json.loads(filled[place])
-        return self.model.from_db(connection.alias, self._names, filled)
+        # as `from_db` does it, without the signals and descriptors that make up most of an instance's cost
+        row = self.model.__new__(self.model)
+        row.__dict__.update(zip(self._names, filled, strict=True))
+        return _kept_in_the_database(row)
+
+    def new(self, **values: Any) -> Row:
+        """A row to be inserted, by the attributes of its columns; those left out are as the model says."""
+        row = self.model.__new__(self.model)
+        row.__dict__.update({name: make() for name, make in self._made_anew.items() if name not in values})
+        row.__dict__.update(self._as_usual | values)
+        row._state = ModelState()
+        return row
 
     def get(self, key: Any, rest: str = "", values: Values = ()) -> Row | None:
         """The row of this primary key, or None. `rest` adds conditions and a lock."""
@@ -67,7 +95,7 @@ class Table[Row: models.Model]:
             some = rows[first : first + TOGETHER]
             change(self._insert(len(some)), [value for row in some for value in self._values_of(row)])
         for row in rows:
-            row._state.adding, row._state.db = False, connection.alias
+            row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
     def update(self, key: Any, fields: Mapping[str, Any], guard: str = "", values: Values = ()) -> bool:
         """Set columns of one row, by the names of their fields; False when there is none for which `guard` holds."""
@@ -94,6 +122,16 @@ class Table[Row: models.Model]:
     @cached_property
     def _json(self) -> list[int]:
         return [place for place, field in enumerate(self._fields) if isinstance(field, models.JSONField)]
+
+    @cached_property
+    def _made_anew(self) -> dict[str, Callable[[], Any]]:
+        """Defaults that are made for each row."""
+        return {field.attname: field.default for field in self._fields if _is_made(field)}
+
+    @cached_property
+    def _as_usual(self) -> dict[str, Any]:
+        """Every other default."""
+        return {field.attname: field.get_default() for field in self._fields if field.attname not in self._made_anew}
 
     @cached_property
     def _columns(self) -> dict[str, str]:
@@ -127,15 +165,74 @@ class Table[Row: models.Model]:
         return values
 
 
+def _kept_in_the_database[Row: models.Model](row: Row) -> Row:
+    state = row._state = ModelState()
+    state.adding, state.db = False, DEFAULT_DB_ALIAS
+    return row
+
+
+def _is_made(field: "models.Field[Any, Any]") -> bool:
+    return field.has_default() and callable(field.default)
+
+
 def _dumped(value: Any) -> str | None:
     return None if value is None else json.dumps(value)
 
 
-def _executed(sql: str, values: Values) -> "psycopg.Cursor[tuple[Any, ...]]":
-    raw = connection.connection
-    if raw is None or not connection.in_atomic_block:
+class _Kept:
+    """What a connection has prepared. Values go and come as text, so PostgreSQL infers the types of a statement."""
+
+    def __init__(self, raw: "psycopg.Connection[Any]") -> None:
+        self.connection: Final = raw
+        self._server: Final = raw.pgconn
+        self._adapt: Final = Transformer(raw)
+        self._names: Final[dict[str, bytes]] = {}
+
+    def run(self, sql: str, values: Values) -> pq.abc.PGresult:
+        """Run a statement; what came of it. Raises psycopg's errors."""
+        if self._server.transaction_status == pq.TransactionStatus.IDLE:
+            _checked(self._server.exec_(b"BEGIN"))
+        name = self._names.get(sql) or self._prepare(sql)
+        given = self._adapt.dump_sequence(values, [PyFormat.TEXT] * len(values))
+        return _checked(self._server.exec_prepared(name, given))  # type: ignore[arg-type]  # None is null
+
+    def rows(self, result: pq.abc.PGresult, most: int) -> list[tuple[Any, ...]]:
+        """The first rows of what came."""
+        self._adapt.set_pgresult(result)
+        return self._adapt.load_rows(0, min(result.ntuples, most), tuple)
+
+    def _prepare(self, sql: str) -> bytes:
+        first, *rest = sql.split("%s")
+        numbered = first + "".join(f"${place}{part}" for place, part in enumerate(rest, 1))
+        name = f"oz0_{len(self._names)}".encode()
+        _checked(self._server.prepare(name, numbered.encode()))
+        self._names[sql] = name
+        return name
+
+
+_kept: Final[WeakKeyDictionary[BaseDatabaseWrapper, _Kept]] = WeakKeyDictionary()
+
+
+def _checked(result: pq.abc.PGresult) -> pq.abc.PGresult:
+    if result.status in _WELL:
+        return result
+    if result.error_field(pq.DiagnosticField.SQLSTATE) is None:  # said by the client's side: the server is gone
+        raise psycopg.OperationalError(result.get_error_message())
+    raise psycopg.errors.error_from_result(result)
+
+
+def _django() -> BaseDatabaseWrapper:
+    django = connections[DEFAULT_DB_ALIAS]
+    if not django.in_atomic_block:
         raise RuntimeError("this needs a transaction: call it inside `db.write`, `db.read` or `db.sweep`")
-    if raw.prepare_threshold is None:  # Django's own cursors prepare nothing, whatever this says
-        raw.prepare_threshold, raw.prepared_max = 0, KEPT
-    with connection.wrap_database_errors:
-        return psycopg.Cursor(raw).execute(sql, values)
+    return django
+
+
+def _kept_by(django: BaseDatabaseWrapper) -> _Kept:
+    raw: Any = django.connection
+    if raw is None:
+        raise psycopg.InterfaceError("the connection was closed during its transaction")
+    kept = _kept.get(django)
+    if kept is None or kept.connection is not raw:
+        kept = _kept[django] = _Kept(raw)
+    return kept

@@ -106,7 +106,9 @@ def judge(policy: Policy, facts: Facts) -> Verdict:
     cautious = [fit for fit in fitting if fit.rule.odd]
     if cautious:
         return Ask(cautious[0].matched())
-    narrowest = [fit for fit in fitting if not any(narrower(other.rule, fit.rule) for other in fitting)]
+    narrowest = fitting
+    if len(fitting) > 1:
+        narrowest = [fit for fit in fitting if not any(narrower(other.rule, fit.rule) for other in fitting)]
     asking = [fit for fit in narrowest if fit.effect is Effect.ASK]
     return Ask(asking[0].matched()) if asking else Allow(narrowest[0].matched())
 

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from base import db
 from jobs import wake
-from jobs.models import Event
 from jobs.queries import locks
 from jobs.queries.tables import EVENTS
 
@@ -49,25 +48,28 @@ def _flush() -> None:
 
     journal = db.kept("journal", _Journal)
     for job_id in sorted(journal.entries):
+        entries = journal.entries[job_id]
+        known = len(entries)
+        last = locks.counter(job_id, known)
         if job_id in journal.to_judge:
             # The counter is locked before the job is judged: two last calls of a turn must not both miss the other.
-            locks.counter(job_id, 0)
             judging.judge(job_id)
-        _write(job_id, journal)
+            if len(entries) > known:
+                last = locks.counter(job_id, len(entries) - known)
+        del journal.entries[job_id]
+        if entries:
+            _write(job_id, entries, last)
 
 
-def _write(job_id: UUID, journal: _Journal) -> None:
-    entries = journal.entries.pop(job_id)
-    if not entries:
-        return
+def _write(job_id: UUID, entries: list[_Entry], last: int) -> None:
+    """Write the entries of a job, the newest of which has the number `last`."""
     now, tenant = db.must_write(), db.writing_tenant()
-    first = locks.counter(job_id, len(entries)) - len(entries) + 1
+    first = last - len(entries) + 1
     EVENTS.insert(
         *(
-            Event(tenant_id=tenant, job_id=job_id, seq=first + i, kind=e.kind, call=e.call, data=e.data, at=now)
+            EVENTS.new(tenant_id=tenant, job_id=job_id, seq=first + i, kind=e.kind, call=e.call, data=e.data, at=now)
             for i, e in enumerate(entries)
         )
     )
-    seq = first + len(entries) - 1
     asked = any(entry.kind.startswith("hold.") for entry in entries)
-    db.after_commit(lambda: wake.job_changed(tenant=tenant, job_id=job_id, seq=seq, asked=asked))
+    db.after_commit(lambda: wake.job_changed(tenant=tenant, job_id=job_id, seq=last, asked=asked))

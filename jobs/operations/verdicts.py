@@ -5,7 +5,7 @@ from typing import Any
 
 from base import db
 from base.canonical import digest
-from catalog.queries import policies, switches
+from catalog.queries.standing import over_call
 from catalog.queries.trust import approval_of, traits_now
 from catalog.rules.kinds import Kind
 from catalog.rules.policy import Allow, Ask, Facts, Refuse, judge
@@ -43,12 +43,11 @@ def rule_on(call: Call, job: Job) -> Ruling | Switched:
     What the call's function says of itself is taken anew, as far as its word counts now (RULES U1).
     """
     open_world = _take_the_word(call)
-    switch = switches.over_call(agent=job.agent_name, tool=call.tool_slug, function=call.function_name)
-    if switch is not None:
-        return Switched(f"{switch.scope} {switch.target}".strip())
-    policy, number = policies.in_force()
+    standing = over_call(agent=job.agent_name, tool=call.tool_slug, function=call.function_name)
+    if standing.switch:
+        return Switched(standing.switch)
     verdict = judge(
-        policy,
+        standing.policy,
         Facts(
             kind=Kind(call.kind),
             tool=call.tool_slug,
@@ -60,7 +59,7 @@ def rule_on(call: Call, job: Job) -> Ruling | Switched:
             arguments=bodies.arguments_of(call),
         ),
     )
-    return Ruling(verdict, number, _binding(call, verdict) if isinstance(verdict, Ask) else "")
+    return Ruling(verdict, standing.number, _binding(call, verdict) if isinstance(verdict, Ask) else "")
 
 
 def word_of(call: Call) -> dict[str, Any]:

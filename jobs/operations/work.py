@@ -64,10 +64,8 @@ def _claim(call_id: UUID, node_id: UUID, attempt_id: UUID, now: datetime, *, alo
     if job_id is None:
         return None
     job = locks.job(job_id) if alone else locks.job_shared(job_id)
-    call = locks.call_for_claim(call_id)
+    call = locks.call_for_node(call_id, node_id)
     if job is None or call is None or call.due_at is None or call.due_at > now or job.state != JobState.RUNNING:
-        return None
-    if not open_work.is_alive(node_id):
         return None
     if call.function_id is None:  # an entry is never deleted; a call without one never got here
         return None
@@ -257,7 +255,7 @@ def _facts(call: Call) -> Facts:
         attempts=call.attempts_made,
         effect=Effect(call.effect),
         stop_reason=call.reason if call.state == CallState.CANCELLING else "",
-        run_again=open_work.was_run_again(call.pk),
+        run_again=call.retry_safe and open_work.was_run_again(call.pk),  # it keeps from a retry, and nothing else
     )
 
 

@@ -9,10 +9,11 @@ from uuid import UUID
 from base import prepared
 from jobs.models import Attempt, Call, Hold, Job, Turn
 from jobs.queries.tables import ATTEMPTS, CALLS, HOLDS, JOBS, TURNS
-from jobs.rules.states import CallState, JobState
+from jobs.rules.states import CallState, JobState, NodeState
 
 _ALONE: Final = "FOR NO KEY UPDATE"
 _CLAIMABLE: Final = f"AND state IN ('{CallState.QUEUED}', '{CallState.RETRYING}')"
+_BY_LIVING: Final = f"AND EXISTS (SELECT FROM jobs_node n WHERE n.id = %s AND n.state = '{NodeState.ALIVE}')"
 _TURN_DUE: Final = f"AND turn_due_at IS NOT NULL AND state IN ('{JobState.QUEUED}', '{JobState.RUNNING}')"
 
 
@@ -58,6 +59,11 @@ def call(call_id: UUID) -> Call | None:
 def call_for_claim(call_id: UUID) -> Call | None:
     """The call when it may be claimed and nobody else is at it."""
     return CALLS.get(call_id, f"{_CLAIMABLE} {_ALONE} SKIP LOCKED")
+
+
+def call_for_node(call_id: UUID, node_id: UUID) -> Call | None:
+    """The same, when the node may take work."""
+    return CALLS.get(call_id, f"{_CLAIMABLE} {_BY_LIVING} {_ALONE} SKIP LOCKED", [node_id])
 
 
 def attempt(attempt_id: UUID) -> Attempt | None:

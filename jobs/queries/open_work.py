@@ -4,7 +4,7 @@ from typing import Final
 from uuid import UUID
 
 from base import prepared
-from jobs.rules.states import ASKING, MOVING, CallState, NodeState, TurnState
+from jobs.rules.states import ASKING, MOVING, CallState, TurnState
 
 _LIVE: Final = ", ".join(f"'{state}'" for state in sorted(MOVING | ASKING))
 _OPEN: Final = f"""
@@ -12,7 +12,6 @@ SELECT ARRAY(SELECT DISTINCT c.state FROM jobs_call c WHERE c.job_id = %s AND c.
     EXISTS (SELECT FROM jobs_turn t WHERE t.job_id = %s AND t.state = '{TurnState.ASKED}')
 """  # noqa: S608 - only names of ours
 _AGAIN: Final = "SELECT 1 FROM jobs_hold WHERE call_id = %s AND answer = 'again' LIMIT 1"
-_ALIVE: Final = f"SELECT 1 FROM jobs_node WHERE id = %s AND state = '{NodeState.ALIVE}'"  # noqa: S608 - only names of ours
 
 
 def of(job_id: UUID) -> tuple[frozenset[CallState], bool]:
@@ -33,11 +32,6 @@ def job_and_call_of(attempt_id: UUID) -> tuple[UUID, UUID] | None:
     """The job and the call that an attempt belongs to, for ever; None when this tenant has no such attempt."""
     found = prepared.fetch_one("SELECT job_id, call_id FROM jobs_attempt WHERE id = %s", [attempt_id])
     return (found[0], found[1]) if found else None
-
-
-def is_alive(node_id: UUID) -> bool:
-    """Whether a node may take work."""
-    return prepared.fetch_one(_ALIVE, [node_id]) is not None
 
 
 def was_run_again(call_id: UUID) -> bool:

@@ -1,6 +1,8 @@
 """Do a call's arguments fit its function's schema? Looked at before a call is judged (RULES A3, MACHINES 6)."""
 
+import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from jsonschema import Draft202012Validator
@@ -9,6 +11,7 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+REMEMBERED: Final = 256  # schemas whose checkers a process keeps
 SHOWN: Final = 500  # characters of what a schema says of a value
 
 
@@ -17,14 +20,24 @@ def misfit(value: Any, schema: Mapping[str, Any]) -> str:
 
     A schema that cannot be used is the server's to answer for: nothing is fetched for it, and it refuses no call.
     """
-    plain = dict(schema)
+    try:
+        checker = _checker(json.dumps(schema))
+        error = next(iter(checker.iter_errors(value)), None) if checker is not None else None
+    except (Unresolvable, RecursionError, TypeError):
+        return ""
+    return f"{error.json_path}: {error.message[:SHOWN]}" if error else ""
+
+
+@lru_cache(REMEMBERED)
+def _checker(schema: str) -> Any:
+    """What checks values by a schema, by its very text; None for one that cannot be used."""
+    plain = json.loads(schema)
     try:
         kind = validator_for(plain, default=Draft202012Validator)
         kind.check_schema(plain)
-        error = next(iter(kind(plain, registry=Registry()).iter_errors(value)), None)
     except (SchemaError, Unresolvable, RecursionError, TypeError):
-        return ""
-    return f"{error.json_path}: {error.message[:SHOWN]}" if error else ""
+        return None
+    return kind(plain, registry=Registry())
 
 
 def unkeepable(value: Any) -> str:

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+import psycopg
 import pytest
-from django.db import IntegrityError, models
+from django.db import IntegrityError, connection, models
 
 from base import db, ids, prepared
 from base.prepared import TOGETHER
@@ -12,6 +13,7 @@ from catalog.queries import functions, switches
 from jobs.models import Body, Event
 from jobs.queries import tables
 from jobs.rules.orders import End
+from studio.embedded import Postgres
 from tests.builders import a_call, a_held_call, a_switch, a_world, an_order, an_outcome, settle
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -82,7 +84,25 @@ def test_an_error_of_the_database_is_djangos() -> None:
         assert not Body.objects.exists()
 
 
-def test_outside_of_a_transaction_a_statement_says_what_to_do(database: Any) -> None:
+def test_a_connection_that_is_closed_on_the_way_is_said_to_be_gone() -> None:
+    world = a_world()
+    with pytest.raises(db.GONE, match="closed"), db.read(world.tenant):
+        connection.close()
+        prepared.fetch("SELECT 1")
+
+
+def test_a_connection_that_the_server_ended_is_said_to_be_gone(database: Postgres) -> None:
+    world = a_world()
+    with pytest.raises(db.GONE), db.read(world.tenant):
+        mine = prepared.fetch_one("SELECT pg_backend_pid()")
+        with psycopg.connect(database.url_admin, autocommit=True) as admin:
+            admin.execute("SELECT pg_terminate_backend(%s, 10000)", mine)
+        prepared.fetch("SELECT 1")
+    with db.read(world.tenant):
+        assert prepared.fetch("SELECT 1") == [(1,)]
+
+
+def test_outside_of_a_transaction_a_statement_says_what_to_do() -> None:
     world = a_world()
     a_call(world)
     with pytest.raises(RuntimeError, match=r"call it inside `db\.write`"):
