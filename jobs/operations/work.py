@@ -35,10 +35,8 @@ RESULT_SHOWN: Final = 8 * 1024  # characters of a result kept on the call's own 
 def server_needed(*, tenant: UUID, call_id: UUID) -> ServerSpec | None:
     """The server to have ready before this call is claimed, or None when it is not due (MACHINES 3)."""
     with db.read(tenant) as now:
-        call = Call.objects.due(now).filter(pk=call_id).select_related("function__tool__plugin_version").first()
-        if call is None or call.function is None:
-            return None
-        return server_of(call.function.tool, call.job_id)
+        due = open_work.due_call(call_id, now)
+        return server_of(functions.entry(due.function_id).tool, due.job_id) if due is not None else None
 
 
 def start(*, tenant: UUID, call_id: UUID, node_id: UUID, attempt_id: UUID) -> Order | None:

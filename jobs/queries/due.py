@@ -3,9 +3,7 @@
 from collections.abc import Collection
 from uuid import UUID
 
-from django.db import connection
-
-from base import db
+from base import db, prepared
 from catalog.models import Tool
 from jobs.models import Job
 from jobs.rules.states import JOB_FINAL
@@ -39,9 +37,8 @@ def calls(*, most: int, full_tools: Collection[UUID] = (), taken: Collection[tup
     Nor any of a sandboxed tool whose one server for the job is busy: here, as `taken` says in (tool, job), or anywhere.
     """
     tools, jobs = [tool for tool, _ in taken], [job for _, job in taken]
-    with db.sweep() as now, connection.cursor() as cursor:
-        cursor.execute(_CALLS, [now, list(full_tools), tools, jobs, most])
-        return list(cursor.fetchall())
+    with db.sweep() as now:
+        return [(tenant, call) for tenant, call in prepared.fetch(_CALLS, [now, list(full_tools), tools, jobs, most])]
 
 
 def over(jobs: Collection[UUID]) -> set[UUID]:
@@ -52,9 +49,8 @@ def over(jobs: Collection[UUID]) -> set[UUID]:
 
 def turns(*, most: int) -> list[Work]:
     """At most `most` jobs whose turn is due."""
-    with db.sweep() as now, connection.cursor() as cursor:
-        cursor.execute(_TURNS, [now, most])
-        return list(cursor.fetchall())
+    with db.sweep() as now:
+        return [(tenant, job) for tenant, job in prepared.fetch(_TURNS, [now, most])]
 
 
 def measurements(*, most: int) -> list[Work]:

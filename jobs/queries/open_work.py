@@ -1,5 +1,7 @@
 """What of a job is not over, for the operations that every call goes through."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -11,6 +13,11 @@ _OPEN: Final = f"""
 SELECT ARRAY(SELECT DISTINCT c.state FROM jobs_call c WHERE c.job_id = %s AND c.state IN ({_LIVE})),
     EXISTS (SELECT FROM jobs_turn t WHERE t.job_id = %s AND t.state = '{TurnState.ASKED}')
 """  # noqa: S608 - only names of ours
+_CLAIMABLE: Final = f"'{CallState.QUEUED}', '{CallState.RETRYING}'"
+_DUE: Final = f"""
+SELECT job_id, function_id FROM jobs_call
+WHERE id = %s AND due_at <= %s AND function_id IS NOT NULL AND state IN ({_CLAIMABLE})
+"""  # noqa: S608 - only words of ours
 _AGAIN: Final = "SELECT 1 FROM jobs_hold WHERE call_id = %s AND answer = 'again' LIMIT 1"
 
 
@@ -20,6 +27,20 @@ def of(job_id: UUID) -> tuple[frozenset[CallState], bool]:
     assert found is not None  # noqa: S101 - a SELECT without FROM has a row
     states, asked = found
     return frozenset(map(CallState, states)), asked
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A due call of a function that is there."""
+
+    job_id: UUID
+    function_id: UUID
+
+
+def due_call(call_id: UUID, now: datetime) -> Due | None:
+    """Whose call this is and of what, when a node may claim it now, if its job still runs."""
+    found = prepared.fetch_one(_DUE, [call_id, now])
+    return Due(*found) if found else None
 
 
 def job_of_call(call_id: UUID) -> UUID | None:

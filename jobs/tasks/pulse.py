@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PERIOD: Final = 1.0  # seconds
+GATHERING: Final = 0.02  # seconds between two looks for due work, however many slots become free
 SWEEPING: Final = 0.5  # seconds of a beat, however much is overdue: this node's own life and stops come first
 
 
@@ -82,6 +83,7 @@ class Pulse:
                 )
             elif hurried:
                 self._do(self._flush_progress, self._claim)
+                self._stop.wait(GATHERING)  # what ends meanwhile frees its slots for one look
             else:
                 self._do(self._flush_progress)
             self._hurry.wait(min(PERIOD / 2, max(0.0, self._next_beat - boot_time())))
