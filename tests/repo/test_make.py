@@ -127,7 +127,10 @@ def test_another_lock_or_another_folder_is_installed_anew(checkout: Path) -> Non
     [
         ("ERROR: Could not install: [Errno 28] No space left on device", "the disk is full: free about 1 GB"),
         ("ERROR: No matching distribution found for click==8.3.1", "packages cannot be fetched: see that the network"),
-        ("SSLError(SSLCertVerificationError: certificate verify failed)", "the certificate of the package index is not"),
+        (
+            "SSLError(SSLCertVerificationError: certificate verify failed)",
+            "the certificate of the package index is not",
+        ),
         ("ERROR: [Errno 13] Permission denied: 'x'", "this account may not write there"),
         ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES", "what the package index gave is not what the lock names"),
     ],
