@@ -15,6 +15,7 @@ TURN: Final = "turn"
 NODE: Final = "node"
 TENANT: Final = "ten"
 CONNECTION: Final = "conn"
+SWITCH: Final = "switch"
 
 
 class BadId(ValueError):

@@ -54,6 +54,12 @@ def approvals(tenant: UUID) -> None:
     _sender.put(approvals_group(tenant), None)
 
 
+def everything(tenant: UUID) -> None:
+    """Tell pages that show the tenant's jobs or its open questions that something changed over all of them."""
+    _sender.put(jobs_group(tenant), None)
+    _sender.put(approvals_group(tenant), None)
+
+
 class _Sender:
     """The background thread and what waits for it."""
 

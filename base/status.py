@@ -94,6 +94,16 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "down": ("server-off", "bad", "A node tried to read its listing and could not."),
         "new": ("hourglass", "wait", "No node has read its listing yet."),
     },
+    "effect": {
+        "none": ("circle-minus", "stop", "Nothing was made: no request of it was acted on."),
+        "made": ("check", "ok", "It was made: the server answered, or a person says that it happened."),
+        "maybe": ("circle-question-mark", "unknown", "It may have acted: a request went out that nobody answered."),
+    },
+    "switch": {
+        "kill": ("ban", "bad", "Nothing runs under it: what ran was stopped, what comes is refused."),
+        "pause": ("octagon-pause", "wait", "Nothing starts under it: what ran ends by itself, what comes waits."),
+        "lifted": ("undo-2", "stop", "It was turned off."),
+    },
     "sign_in": {
         "out": ("circle-dashed", "stop", "Nobody is signed in: calls over it are not made."),
         "in": ("user-check", "ok", "Somebody is signed in; the token is refreshed before it runs out."),
@@ -113,6 +123,11 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
 }
 WORDS: Final = {
     ("server", "new"): "not listed yet",
+    ("effect", "none"): "nothing made",
+    ("effect", "made"): "made",
+    ("effect", "maybe"): "may have acted",
+    ("switch", "kill"): "stopped",
+    ("switch", "pause"): "paused",
     ("ask", "unknown"): "did it happen?",
     ("ask", "retry"): "try again?",
     ("ask", "session"): "session lost",
@@ -127,7 +142,7 @@ FALLBACK: Final = ("info", "stop", "")
 
 
 def status(of: str, state: str) -> Status:
-    """The look of a state; `of` is a job, call, attempt, turn, hold, ask (a hold's kind), node, server, sign_in
-    or kind (of a function)."""
+    """The look of a state; `of` is a job, call, attempt, turn, effect, hold, ask (a hold's kind), node,
+    server, switch (its mode), sign_in or kind (of a function)."""
     icon, tone, says = STATUSES[of].get(state, FALLBACK)
     return Status(icon, WORDS.get((of, state), state), tone, says)

@@ -1,12 +1,14 @@
 """What exists: plugins and their versions, tools, measured listings, functions, agents, policy and kill switches."""
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from django.db import models
 from django.db.models import Q
 
 from base.fields import TenantRow, one_of, word
+from catalog.rules.switching import Mode as Mode
+from catalog.rules.switching import Scope as Scope
 
 
 class Stage(StrEnum):
@@ -23,15 +25,6 @@ class Transport(StrEnum):
     STDIO = "stdio"  # one server shared by a tenant's calls
     SANDBOX = "sandbox"  # one server per job
     URL = "url"  # a remote server
-
-
-class Scope(StrEnum):
-    """What a kill switch stops."""
-
-    TENANT = "tenant"
-    AGENT = "agent"
-    TOOL = "tool"
-    FUNCTION = "function"
 
 
 class Credential(StrEnum):
@@ -322,14 +315,19 @@ class PolicyVersion(TenantRow):
         ]
 
 
-class KillSwitch(TenantRow):
-    """That everything under `scope` and `target` is stopped. `target` is empty for the tenant, else a name.
+_NOTHING: Final = models.Value({}, models.JSONField())
 
-    A function's target is `<tool>.<function>`.
+
+class KillSwitch(TenantRow):
+    """That everything under `scope` and `target` is stopped, or paused. `target` is empty for the tenant, else a name.
+
+    A function's target is `<tool>.<function>`. A line of SQL that names no mode kills.
     """
 
     scope = word()
     target = models.CharField(max_length=200, blank=True)
+    mode = word(default=Mode.KILL, db_default=Mode.KILL.value)
+    found = models.JSONField(default=dict, db_default=_NOTHING, help_text="the work it covered at first, counted")
     reason = models.TextField(blank=True)
     on_at = models.DateTimeField()
     on_by = models.ForeignKey("tenants.User", null=True, on_delete=models.PROTECT, related_name="+")
@@ -339,9 +337,10 @@ class KillSwitch(TenantRow):
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
-                fields=["tenant", "scope", "target"], condition=Q(off_at__isnull=True), name="switch_once"
+                fields=["tenant", "scope", "target", "mode"], condition=Q(off_at__isnull=True), name="switch_once"
             ),
             one_of("scope", Scope, "switch_scope"),
+            one_of("mode", Mode, "switch_mode"),
             models.CheckConstraint(
                 condition=(Q(scope=Scope.TENANT.value) & Q(target="")) | (~Q(scope=Scope.TENANT.value) & ~Q(target="")),
                 name="switch_target_of_scope",

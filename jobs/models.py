@@ -237,6 +237,9 @@ class Call(TenantRow):
             models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="call_due"),
             models.Index(fields=["job"], condition=Q(state__in=_values(MOVING | ASKING)), name="call_live"),
             models.Index(fields=["job", "activity"], name="call_in_job"),
+            models.Index(
+                fields=["tenant", "-ended_at"], condition=Q(reason="kill_switch"), name="call_ended_by_switch"
+            ),
         ]
 
 

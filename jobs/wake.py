@@ -57,6 +57,11 @@ def job_progressed(*, job_id: UUID) -> None:
     nudge.job_progressed(job_id)
 
 
+def switched(*, tenant: UUID) -> None:
+    """A switch was turned on or off: pages that show the tenant's work may read again."""
+    nudge.everything(tenant)
+
+
 def _send(task: str, queue: str, tenant: UUID, row: UUID) -> None:
     global _broker_down_until
     if any(offer(task, tenant, row) for offer in _hosts):

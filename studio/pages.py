@@ -26,18 +26,22 @@ PLACES |= dict.fromkeys(("catalog", "tool", "review-listing", "agents", "agent")
 PLACES |= dict.fromkeys(("connections", "new-connection", "connection", "connection-client"), "connections")
 PLACES |= dict.fromkeys(("connection-sign-in", "connection-sign-out", "connection-return"), "connections")
 PLACES |= {"remove-connection": "connections"}
+PLACES |= dict.fromkeys(("switches", "new-switch", "switch"), "switches")
 PLACES |= {"overview": "overview"}
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """What the frame shows. `waiting` stops at 1,001; `at` is the current entry of the rail."""
+    """What the frame shows. `waiting` stops at 1,001; `at` is the current entry of the rail; `stopped` and `paused`
+    count the switches that are on."""
 
     at: str
     tenant_name: str
     role: str
     waiting: int
     nodes: int
+    stopped: int
+    paused: int
 
 
 @require_GET
@@ -77,5 +81,13 @@ def shell(request: HttpRequest) -> dict[str, object]:
 
 def _shell(request: HttpRequest, at: str) -> Shell:
     seat = seat_of(request)
-    waiting, nodes = figures.waiting_count(seat.tenant)
-    return Shell(at=at, tenant_name=seat.tenant_name, role=seat.role, waiting=waiting, nodes=nodes)
+    counts = figures.frame(seat.tenant)
+    return Shell(
+        at=at,
+        tenant_name=seat.tenant_name,
+        role=seat.role,
+        waiting=counts.waiting,
+        nodes=counts.nodes,
+        stopped=counts.stopped,
+        paused=counts.paused,
+    )

@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, path, register_converter
 from django.urls.converters import StringConverter
 
-from approvals.views import listings, queue
+from approvals.views import listings, queue, switches
 from catalog.api import tokens
 from catalog.views import catalog, connections
 from jobs.views import lists as jobs
@@ -38,6 +38,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/tools/<plain:slug>/", catalog.tool, name="tool"),
     path("catalog/tools/<plain:slug>/review/", listings.review, name="review-listing"),
     path("catalog/tools/<plain:slug>/withdraw/", listings.withdraw, name="withdraw-approval"),
+    path("catalog/switches/", switches.switches, name="switches"),
+    path("catalog/switches/new/", switches.new_switch, name="new-switch"),
+    path("catalog/switches/<str:shown>/", switches.switch, name="switch"),
+    path("catalog/switches/<str:shown>/lift/", switches.lift, name="lift-switch"),
     path("catalog/agents/", catalog.agents, name="agents"),
     path("catalog/agents/<plain:name>/", catalog.agent, name="agent"),
     path("api/v1/catalog/agents/<plain:name>/tokens", tokens.of_agent, name="api-agent-tokens"),

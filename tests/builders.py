@@ -14,6 +14,7 @@ from catalog.operations import listings
 from catalog.queries.trust import origins_of
 from catalog.rules.agents import AgentSpec, Limits, as_json
 from catalog.rules.servers import ListedFunction, MeasuredListing
+from catalog.rules.switching import Mode
 from catalog.rules.wire import AnswerEnd, Wire
 from jobs.models import Attempt, Call, Hold, Job, Starter, Turn
 from jobs.operations import cancel, holds, intake, nodes, sweep, switches, turns, work
@@ -242,9 +243,9 @@ def a_rule(name: str, effect: str, **conditions: Any) -> Mapping[str, Any]:
     return {"id": name, "title": name, "effect": effect, **conditions}
 
 
-def a_switch(world: World, scope: Scope, target: str = "", reason: str = "an incident") -> UUID:
-    """A kill switch, turned on."""
-    return switches.turn_on(tenant=world.tenant, scope=scope, target=target, reason=reason, by=SYSTEM)
+def a_switch(world: World, scope: Scope, target: str = "", reason: str = "an incident", mode: Mode = Mode.KILL) -> UUID:
+    """A kill switch, turned on; or a pause."""
+    return switches.turn_on(tenant=world.tenant, scope=scope, target=target, reason=reason, by=SYSTEM, mode=mode)
 
 
 def answered(world: World, hold: UUID, answer: holds.Answer, note: str = "") -> holds.Taken | holds.Closed:

@@ -7,11 +7,13 @@ from uuid import UUID
 from base import db
 from catalog.models import Function, Stage
 from catalog.queries.costs import Granted, agents_now
+from catalog.queries.switch_rows import SwitchRow, on_over
 from catalog.queries.trust import approved_entries, traits_by
 from catalog.rules.budgets import AgentCost, agent_finding, with_repeats
 from catalog.rules.estimates import Cost, Definition, as_sent
 from catalog.rules.findings import Finding
 from catalog.rules.platform import PLATFORM
+from catalog.rules.switching import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class AgentPage:
     own: tuple[SentRow, ...]
     rows: tuple[SentRow, ...]
     shown: str
+    switches: tuple[SwitchRow, ...]
     now: datetime
 
     @property
@@ -107,6 +110,7 @@ def agent_page(tenant: UUID, name: str, *, shown: str = "") -> AgentPage | None:
             own=tuple(_own(part) for part in cost.own),
             rows=tuple(sorted(rows, key=lambda row: (-row.cost.tokens, row.cost.label))),
             shown=_shown(shown, functions),
+            switches=on_over((Scope.AGENT, name)),
             now=now,
         )
 

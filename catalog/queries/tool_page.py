@@ -9,9 +9,11 @@ from base import db
 from catalog.models import Function, ServerLog, Stage, Tool, Transport
 from catalog.queries.listing_review import ListingRow, diff_of, history
 from catalog.queries.pages import FunctionRow, ToolRow, tool_row
+from catalog.queries.switch_rows import SwitchRow, on_over
 from catalog.queries.trust import approvals_of
 from catalog.rules.estimates import Definition, as_sent
 from catalog.rules.listing_diff import ListingDiff
+from catalog.rules.switching import Scope
 
 LONG: Final = 30.0  # seconds of a tool's limit from which on a person misses cancel and progress
 SHARED: Final = "One server is shared by this workspace's calls."
@@ -72,6 +74,7 @@ class ToolPage:
     history: tuple[ListingRow, ...]
     diff: ListingDiff | None
     diff_of: str
+    switches: tuple[SwitchRow, ...]
     now: datetime
 
 
@@ -105,6 +108,7 @@ def tool_page(
             history=history(tool),
             diff=diff_of(tool, listing) if listing else None,
             diff_of=str(listing or ""),
+            switches=on_over((Scope.TOOL, slug), inside=[f"{slug}.{one.name}" for one in row.functions]),
             now=now,
         )
 

@@ -14,6 +14,7 @@ from catalog.queries import functions, switches
 from catalog.rules.agents import AgentSpec, Unreadable, from_json
 from catalog.rules.answers import storable
 from catalog.rules.policy import Allow, Ask, Refuse
+from catalog.rules.switching import Mode
 from jobs import wake
 from jobs.models import Call, Job, JobCounter, Starter, Turn
 from jobs.operations import bodies, events, holds, moves, verdicts
@@ -85,7 +86,7 @@ def _start(tenant: UUID, agent: str, given: Mapping[str, Any], title: str, whose
     if row is None:
         raise CannotStart(f"there is no agent named {agent!r}; the catalog lists those there are")
     switch = switches.over_agent(agent)
-    if switch is not None:
+    if switch is not None and switch.mode == Mode.KILL:
         raise CannotStart(f"a kill switch is on for this {switch.scope}: {switch.reason or 'no reason was given'}")
     try:
         spec = from_json(row.definition)

@@ -17,6 +17,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from base import db
 from base.clock import boot_time
 from catalog.models import KillSwitch
+from catalog.rules.switching import Mode
 from catalog.rules.wire import Wire
 from jobs.models import Attempt, Call, Hold, Job, Node, Turn
 from jobs.operations import cancel, events, holds, moves, nodes, switches, work
@@ -128,8 +129,8 @@ def _silent_nodes() -> list[UUID]:
 
 
 def _switches_on(_now: datetime) -> QuerySet[KillSwitch]:
-    """Every switch that is on: one turned on by plain SQL has so far only kept work from starting."""
-    return KillSwitch.objects.filter(off_at__isnull=True).order_by("-on_at")
+    """Every kill switch that is on: one turned on by plain SQL has so far only kept work from starting."""
+    return KillSwitch.objects.filter(off_at__isnull=True, mode=Mode.KILL).order_by("-on_at")
 
 
 def _overdue_attempts(now: datetime) -> QuerySet[Attempt]:

@@ -1,49 +1,84 @@
-"""Kill switches and their effect on running work (RULES L7)."""
+"""Kill switches and pauses, and their effect on running work (RULES L7, L11)."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime
 from itertools import takewhile
-from typing import Final, assert_never
+from typing import Final
 from uuid import UUID
 
 from django.db.models import QuerySet
 
 from base import db
-from catalog.models import Agent, Function, KillSwitch, Scope, Tool
+from catalog.models import KillSwitch
+from catalog.queries import switch_targets
+from catalog.rules.switching import Mode, Scope
+from jobs import wake
 from jobs.models import Call, Hold, Job
 from jobs.operations import cancel, events, moves
-from jobs.queries import locks
+from jobs.queries import locks, under_switch
+from jobs.rules.covered import Covered
 from jobs.rules.states import ASKING, JOB_FINAL, CallState, JobState
 from jobs.rules.why import Why
 from tenants.operations import audit
 from tenants.rules.who import Actor
+
+MOST_REASON: Final = 2_000  # characters
 
 
 class BadSwitch(ValueError):
     """A switch that cannot be turned; the message says why."""
 
 
-def turn_on(*, tenant: UUID, scope: Scope, target: str, reason: str, by: Actor) -> UUID:
+def never() -> bool:
+    """There is no hurry: all of it is done now."""
+    return False
+
+
+def turn_on(
+    *,
+    tenant: UUID,
+    scope: Scope,
+    target: str,
+    reason: str,
+    by: Actor,
+    mode: Mode = Mode.KILL,
+    enough: Callable[[], bool] = never,
+) -> UUID:
     """Stop everything under `scope` and `target`: no call starts after this commits, running ones are asked to stop.
 
-    A tool's or function's switch ends its calls and lets jobs go on; an agent's or tenant's cancels the jobs.
+    A tool's or function's switch ends its calls and lets jobs go on; an agent's or tenant's cancels the jobs. A pause
+    only keeps new work from starting. What was there is counted in the same transaction and kept with the switch.
+    What is left once that is `enough` the sweep does within a second. Raises `BadSwitch`.
     """
     if (scope is Scope.TENANT) != (target == ""):
         raise BadSwitch("a tenant's switch has no target, every other names one")
+    if len(reason) > MOST_REASON:
+        raise BadSwitch(f"the reason is {len(reason):,} characters long; up to {MOST_REASON:,} are kept")
     with db.write(tenant) as now:
         locks.gate_alone()
-        if not _exists(scope, target):
+        if not switch_targets.exists(scope, target):
             raise BadSwitch(f"there is no {scope} {target!r}, so this would stop nothing; {_NAMED[scope]}")
-        if KillSwitch.objects.filter(scope=scope, target=target, off_at__isnull=True).exists():
-            raise BadSwitch("this switch is on already")
+        if KillSwitch.objects.filter(scope=scope, target=target, mode=mode, off_at__isnull=True).exists():
+            raise BadSwitch("this switch is on already" if mode is Mode.KILL else "this is paused already")
+        found = asdict(under_switch.count(scope, target))
         switch = KillSwitch.objects.create(
-            tenant_id=tenant, scope=scope, target=target, reason=reason, on_at=now, on_by_id=by.user_id
+            tenant_id=tenant,
+            scope=scope,
+            target=target,
+            mode=mode,
+            reason=reason,
+            found=found,
+            on_at=now,
+            on_by_id=by.user_id,
         )
-        audit.record(by, "switch.on", f"{scope} {target}".strip(), note=reason)
-    apply(tenant=tenant, switch_id=switch.pk)
+        audit.record(by, f"{_VERBS[mode]}.on", f"{scope} {target}".strip(), after=found, note=reason)
+        db.after_commit(lambda: wake.switched(tenant=tenant))
+    apply(tenant=tenant, switch_id=switch.pk, enough=enough)
     return switch.pk
 
 
+_VERBS: Final = {Mode.KILL: "switch", Mode.PAUSE: "pause"}
 _NAMED: Final = {
     Scope.AGENT: "an agent is named as in the catalog",
     Scope.TOOL: "a tool is named by its id",
@@ -51,40 +86,32 @@ _NAMED: Final = {
 }
 
 
-def _exists(scope: Scope, target: str) -> bool:
-    """Whether there is anything of this name: a switch that is on and stops nothing would be trusted."""
-    match scope:
-        case Scope.TENANT:
-            return True
-        case Scope.AGENT:
-            return Agent.objects.filter(name=target).exists()
-        case Scope.TOOL:
-            return Tool.objects.filter(slug=target).exists()
-        case Scope.FUNCTION:
-            tool, _, function = target.partition(".")
-            return Function.objects.filter(tool__slug=tool, name=function).exists()
-        case never:
-            assert_never(never)
+def turn_off(*, tenant: UUID, switch_id: UUID, by: Actor, note: str = "") -> Covered | None:
+    """Let new work start again, and what was only paused go on. What was stopped stays stopped.
 
-
-def turn_off(*, tenant: UUID, switch_id: UUID, by: Actor) -> None:
-    """Let new work start again. What was stopped stays stopped."""
+    Returns what it covered as it was lifted; None when it was off before. Raises `KillSwitch.DoesNotExist`.
+    """
     with db.write(tenant) as now:
         locks.gate_alone()
         switch = KillSwitch.objects.get(pk=switch_id)
-        if KillSwitch.objects.filter(pk=switch_id, off_at__isnull=True).update(off_at=now, off_by_id=by.user_id):
-            audit.record(by, "switch.off", f"{switch.scope} {switch.target}".strip())
+        still_on = KillSwitch.objects.filter(pk=switch_id, off_at__isnull=True)
+        if not still_on.update(off_at=now, off_by_id=by.user_id):
+            return None
+        goes_on = under_switch.count(Scope(switch.scope), switch.target)
+        audit.record(by, f"{_VERBS[Mode(switch.mode)]}.off", f"{switch.scope} {switch.target}".strip(), note=note)
+        db.after_commit(lambda: wake.switched(tenant=tenant))
+        return goes_on
 
 
-def apply(*, tenant: UUID, switch_id: UUID, enough: Callable[[], bool] = lambda: False) -> int:
-    """End all work a switch covers, job by job, until that is `enough`; returns how many jobs were touched.
+def apply(*, tenant: UUID, switch_id: UUID, enough: Callable[[], bool] = never) -> int:
+    """End all work a kill switch covers, job by job, until that is `enough`; returns how many jobs were touched.
 
     The switch already keeps anything from starting, so this may be repeated: the sweep does, for a switch
-    that was turned on by plain SQL or whose turning on was cut short.
+    that was turned on by plain SQL or whose turning on was cut short. A pause ends nothing.
     """
     with db.read(tenant):
         switch = KillSwitch.objects.get(pk=switch_id)
-        jobs = list(_touched(switch).values_list("pk", flat=True))
+        jobs = list(_touched(switch).values_list("pk", flat=True)) if switch.mode == Mode.KILL else []
     return sum(_apply_to(job_id, switch) for job_id in takewhile(lambda _: not enough(), jobs))
 
 
@@ -118,10 +145,7 @@ def _covered(switch: KillSwitch) -> QuerySet[Call]:
     """The calls a tool's or function's switch stops: waiting, running, or asking whether they may run."""
     live = Call.objects.filter(state__in=[CallState.QUEUED, CallState.RUNNING, CallState.RETRYING, *ASKING])
     live = live.exclude(state=CallState.UNKNOWN)  # whether a write happened is still worth knowing
-    if switch.scope == Scope.TOOL:
-        return live.filter(tool_slug=switch.target)
-    tool, _, function = switch.target.partition(".")
-    return live.filter(tool_slug=tool, function_name=function)
+    return under_switch.covered(live, switch)
 
 
 def _end_calls(job: Job, switch: KillSwitch, now: datetime) -> None:

@@ -8,6 +8,7 @@ from base import db
 from catalog.queries import switches
 from catalog.rules.agents import Unreadable, from_json
 from catalog.rules.answers import storable
+from catalog.rules.switching import Mode
 from jobs.models import Job, Node, Turn
 from jobs.operations import cancel, events, intake, moves
 from jobs.queries import history, locks
@@ -27,6 +28,8 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
         if not Node.objects.filter(pk=node_id, state=NodeState.ALIVE).exists():
             return None
         switch = switches.over_agent(job.agent_name)
+        if switch is not None and switch.mode == Mode.PAUSE:
+            return None
         if switch is not None:
             cancel.end(job, ends_as=JobState.CANCELED, reason=Why.KILL_SWITCH, now=now, detail=switch.reason)
             return None

@@ -16,11 +16,15 @@ from jobs.rules.why import Why
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What policy says of a call: the verdict, the number of the policy, and what an approval of it is bound to."""
+    """What policy says of a call: the verdict, the number of the policy, and what an approval of it is bound to.
+
+    A call that is `paused` is judged all the same, and does not start (RULES L11).
+    """
 
     verdict: Allow | Ask | Refuse
     policy: int
     binding: str = ""
+    paused: bool = False
 
     @property
     def why(self) -> str:
@@ -59,7 +63,8 @@ def rule_on(call: Call, job: Job) -> Ruling | Switched:
             arguments=bodies.arguments_of(call),
         ),
     )
-    return Ruling(verdict, standing.number, _binding(call, verdict) if isinstance(verdict, Ask) else "")
+    binding = _binding(call, verdict) if isinstance(verdict, Ask) else ""
+    return Ruling(verdict, standing.number, binding, paused=standing.paused)
 
 
 def word_of(call: Call) -> dict[str, Any]:

@@ -75,6 +75,8 @@ def _claim(call_id: UUID, node_id: UUID, attempt_id: UUID, now: datetime, *, alo
             return None
     ruling = verdicts.rule_on(call, job)
     if isinstance(ruling, verdicts.Ruling):
+        if ruling.paused:
+            return None
         may_run = isinstance(ruling.verdict, Allow) or (
             isinstance(ruling.verdict, Ask) and verdicts.approved(call, ruling)
         )

@@ -6,12 +6,14 @@ from uuid import UUID
 from base import db, prepared
 from catalog.models import Tool
 from jobs.models import Job
+from jobs.queries import paused
 from jobs.rules.states import JOB_FINAL
 
 type Work = tuple[UUID, UUID]  # (tenant, call or job)
 
-# The n-th due row of every tenant comes before any tenant's n+1-th (MACHINES 4).
-_CALLS = """
+# The n-th due row of every tenant comes before any tenant's n+1-th (MACHINES 4). What is paused is not due: it would
+# take the places of what may start (RULES L11).
+_CALLS = f"""
 SELECT tenant_id, id FROM (
     SELECT c.tenant_id, c.id, c.due_at, row_number() OVER (PARTITION BY c.tenant_id ORDER BY c.due_at, c.id) AS place
     FROM jobs_call c JOIN jobs_job j ON j.id = c.job_id JOIN catalog_function f ON f.id = c.function_id
@@ -21,14 +23,15 @@ SELECT tenant_id, id FROM (
             OR EXISTS (SELECT 1 FROM jobs_attempt a JOIN jobs_call o ON o.id = a.call_id
                 JOIN catalog_function g ON g.id = o.function_id
                 WHERE a.job_id = j.id AND g.tool_id = f.tool_id AND a.ended_at IS NULL)))
+        AND {paused.NOT_CALL}
 ) due ORDER BY place, due_at LIMIT %s
-"""
-_TURNS = """
+"""  # noqa: S608 - only names of ours
+_TURNS = f"""
 SELECT tenant_id, id FROM (
     SELECT tenant_id, id, turn_due_at, row_number() OVER (PARTITION BY tenant_id ORDER BY turn_due_at, id) AS place
-    FROM jobs_job WHERE turn_due_at <= %s
+    FROM jobs_job j WHERE turn_due_at <= %s AND {paused.NOT_JOB}
 ) due ORDER BY place, turn_due_at LIMIT %s
-"""
+"""  # noqa: S608 - only names of ours
 
 
 def calls(*, most: int, full_tools: Collection[UUID] = (), taken: Collection[tuple[UUID, UUID]] = ()) -> list[Work]:

@@ -6,6 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from base import prepared
+from jobs.queries import paused
 from jobs.rules.states import ASKING, MOVING, CallState, TurnState
 
 _LIVE: Final = ", ".join(f"'{state}'" for state in sorted(MOVING | ASKING))
@@ -15,8 +16,8 @@ SELECT ARRAY(SELECT DISTINCT c.state FROM jobs_call c WHERE c.job_id = %s AND c.
 """  # noqa: S608 - only names of ours
 _CLAIMABLE: Final = f"'{CallState.QUEUED}', '{CallState.RETRYING}'"
 _DUE: Final = f"""
-SELECT job_id, function_id FROM jobs_call
-WHERE id = %s AND due_at <= %s AND function_id IS NOT NULL AND state IN ({_CLAIMABLE})
+SELECT c.job_id, c.function_id FROM jobs_call c JOIN jobs_job j ON j.id = c.job_id
+WHERE c.id = %s AND c.due_at <= %s AND c.function_id IS NOT NULL AND c.state IN ({_CLAIMABLE}) AND {paused.NOT_CALL}
 """  # noqa: S608 - only words of ours
 _AGAIN: Final = "SELECT 1 FROM jobs_hold WHERE call_id = %s AND answer = 'again' LIMIT 1"
 
@@ -38,7 +39,7 @@ class Due:
 
 
 def due_call(call_id: UUID, now: datetime) -> Due | None:
-    """Whose call this is and of what, when a node may claim it now, if its job still runs."""
+    """Whose call this is and of what, when a node may claim it now: it is due and not paused."""
     found = prepared.fetch_one(_DUE, [call_id, now])
     return Due(*found) if found else None
 

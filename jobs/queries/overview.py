@@ -4,19 +4,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Count
+
 from base import db
-from jobs.models import Call, Hold, Job, Node
+from catalog.models import KillSwitch
+from catalog.queries.switch_rows import SwitchRow, on_now
+from catalog.rules.switching import Mode
+from jobs.models import Attempt, Call, Hold, Job, Node
 from jobs.queries.lists import MOST_COUNTED, JobRow, newest_jobs
 from jobs.rules.states import CallState, HoldKind, JobState, NodeState
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """One worker process."""
+    """One worker process. `open` counts the attempts of this tenant that are being made there."""
 
     name: str
     state: NodeState
     slots: int
+    open: int
     started_at: datetime
     heartbeat_at: datetime
 
@@ -34,6 +40,12 @@ class Overview:
     failed_today: int
     nodes: tuple[NodeRow, ...]
     newest: tuple[JobRow, ...]
+    switches: tuple[SwitchRow, ...]
+
+    @property
+    def draining(self) -> int:
+        """Nodes that finish what they have and take nothing new."""
+        return sum(node.state is NodeState.DRAINING for node in self.nodes)
 
     @property
     def alive(self) -> int:
@@ -56,6 +68,7 @@ def overview(tenant: UUID) -> Overview:
             failed_today=Job.objects.filter(state=JobState.FAILED, ended_at__gte=today)[:MOST_COUNTED].count(),
             nodes=nodes(),
             newest=tuple(newest_jobs(8)),
+            switches=on_now(),
         )
 
 
@@ -63,14 +76,32 @@ def nodes() -> tuple[NodeRow, ...]:
     """The nodes that live, and the one or two that were lost last. Demands an open read."""
     living = Node.objects.filter(state__in=[NodeState.ALIVE, NodeState.DRAINING]).order_by("started_at")[:50]
     lost = Node.objects.filter(state=NodeState.LOST).order_by("-ended_at")[:2]
+    found = [*living, *lost]
+    attempts = Attempt.objects.filter(ended_at__isnull=True, node__in=found).values_list("node").annotate(Count("pk"))
+    made = dict(attempts.order_by())
     return tuple(
-        NodeRow(node.name, NodeState(node.state), node.slots, node.started_at, node.heartbeat_at)
-        for node in [*living, *lost]
+        NodeRow(node.name, NodeState(node.state), node.slots, made.get(node.pk, 0), node.started_at, node.heartbeat_at)
+        for node in found
     )
 
 
-def waiting_count(tenant: UUID) -> tuple[int, int]:
-    """(open questions of the tenant, nodes alive), for the frame of every page. The first stops at 1,001."""
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What the frame of every page counts. `waiting` stops at 1,001."""
+
+    waiting: int
+    nodes: int
+    stopped: int
+    paused: int
+
+
+def frame(tenant: UUID) -> Frame:
+    """Open questions, nodes alive, and the switches that are on."""
     with db.read(tenant):
-        waiting = Hold.objects.filter(closed_at__isnull=True)[:MOST_COUNTED].count()
-        return waiting, Node.objects.filter(state=NodeState.ALIVE).count()
+        modes = list(KillSwitch.objects.filter(off_at__isnull=True).values_list("mode", flat=True))
+        return Frame(
+            waiting=Hold.objects.filter(closed_at__isnull=True)[:MOST_COUNTED].count(),
+            nodes=Node.objects.filter(state=NodeState.ALIVE).count(),
+            stopped=modes.count(Mode.KILL),
+            paused=modes.count(Mode.PAUSE),
+        )

@@ -1,13 +1,17 @@
 """Why a queued call does not move, in one sentence, from what the database knows at this moment."""
 
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from catalog.models import KillSwitch, Tool
 from catalog.queries import switches
+from catalog.rules.switching import Mode, Scope
 from jobs.models import Attempt, Call, Job, Node
 from jobs.rules.limits import MAX_OPENINGS
 from jobs.rules.states import JobState, NodeState
+
+NO_NODE: Final = "No node is alive: it starts when one comes back."
 
 
 class Standstill:
@@ -27,16 +31,25 @@ class Standstill:
             return "Its job is being stopped."
         switch = self._switch(call)
         if switch is not None:
-            return f"A kill switch is on for this {switch.scope}: it will not start."
+            return _held_by(switch)
         alive = self._nodes()
         if alive == 0:
-            return "No node is alive: it starts when one comes back."
+            return NO_NODE
         if call.openings_failed:
             failed = f"The tool's server would not start ({call.openings_failed} of {MAX_OPENINGS} times)."
             return f"{failed} {call.detail}".strip()
         if call.due_at is not None and call.due_at > self.now:
             return "Its time has not come yet."
         return self._about_its_tool(call, alive) or "A node takes it within a second."
+
+    def why_no_turn(self) -> str:
+        """Why the job's due turn is not asked; nothing when a node is about to."""
+        if self.job.turn_due_at is None:
+            return ""
+        switch = switches.over_agent(self.job.agent_name)
+        if switch is not None:
+            return _held_by(switch)
+        return "" if self._nodes() else NO_NODE
 
     def _about_its_tool(self, call: Call, alive: int) -> str:
         tool = self._tool(call.function.tool_id) if call.function else None
@@ -67,3 +80,11 @@ class Standstill:
         if slug not in self._busy:
             self._busy[slug] = Attempt.objects.filter(call__tool_slug=slug, ended_at__isnull=True).count()
         return self._busy[slug]
+
+
+def _held_by(switch: KillSwitch) -> str:
+    what = "the whole workspace" if switch.scope == Scope.TENANT else f"{switch.scope} {switch.target}"
+    if switch.mode == Mode.KILL:
+        return f"A kill switch is on for {what}: it will not start."
+    why = f" ({switch.reason})" if switch.reason else ""
+    return f"Paused: {what}{why}. It starts when the pause is lifted."

@@ -88,9 +88,13 @@ class JobHead:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The page. `seq` is the newest event that it surely shows; `before` and `after` are activities to page to."""
+    """The page. `seq` is the newest event that it surely shows; `before` and `after` are activities to page to.
+
+    `stands` says why the job's due turn is not asked, when there is a reason.
+    """
 
     head: JobHead
+    stands: str
     seq: int
     now: datetime
     turns: tuple[TurnLines, ...]
@@ -115,13 +119,14 @@ def trace(tenant: UUID, job_id: UUID, *, start: int | None = None) -> Trace | No
         attempts, holds = _by_call(calls)
         still = Standstill(job, now)
         stories = {call.pk: says_of(call, attempts[call.pk], holds[call.pk], still) for call in calls}
-        head = _head(job, tokens=_tokens(job_id))
+        head, stands = _head(job, tokens=_tokens(job_id)), still.why_no_turn()
         last = calls[-1].activity if calls else job.next_activity
         after = last + 1 if last + 1 < job.next_activity else None
     origin = turns[0].asked_at if turns and first > 1 else job.created_at
     drawing = Drawing(turns, calls, attempts, origin=origin, end=job.ended_at or now)
     return Trace(
         head=head,
+        stands=stands,
         seq=seq,
         now=now,
         turns=_lines(turns, calls, attempts, holds, stories, drawing),

@@ -10,14 +10,15 @@ from base import db, ids
 from catalog.models import Credential, Listing
 from catalog.operations import connections
 from catalog.operations.connections import Given
+from catalog.rules.switching import Mode, Scope
 from jobs.models import Call
 from jobs.rules.orders import End
 from tenants.rules.who import SYSTEM
 from tests.browser.conftest import Studio, sign_in
-from tests.builders import World, a_call, a_held_call, a_job, an_order, an_outcome, an_unknown_call, made, see
+from tests.builders import World, a_call, a_held_call, a_job, a_switch, an_order, an_outcome, an_unknown_call, made, see
 from tests.catalogs import a_many_tool, a_remote_tool
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]  # many pages, each in every look
 
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 860}
@@ -45,6 +46,8 @@ def pages_of(world: World) -> list[str]:
         given=Given(Credential.OAUTH),
         actor=SYSTEM,
     )
+    stopped = a_switch(world, Scope.FUNCTION, "shop.look")
+    a_switch(world, Scope.AGENT, "clerk", mode=Mode.PAUSE)
     shown = [ids.show(ids.JOB, job), ids.show(ids.CALL, unknown), ids.show(ids.JOB, empty)]
     return [
         "/",
@@ -64,6 +67,10 @@ def pages_of(world: World) -> list[str]:
         "/catalog/tools/archive/review/",
         "/catalog/tools/shop/review/",
         "/catalog/tools/everything/",
+        "/catalog/switches/",
+        "/catalog/switches/new/?scope=tool&target=shop",
+        "/catalog/switches/new/?scope=agent&target=clerk",
+        f"/catalog/switches/{ids.show(ids.SWITCH, stopped)}/",
         "/catalog/agents/",
         "/catalog/agents/over-sender/?shown=everything.endpoint_000_list",
         "/catalog/agents/lazy-one/",

@@ -176,6 +176,7 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "policy_number_once": copy("catalog_policyversion"),
     "switch_once": copy("catalog_killswitch"),
     "switch_target_of_scope": change("catalog_killswitch", "true", scope="'tenant'"),
+    "switch_mode": change("catalog_killswitch", "true", mode="'harder'"),
     "switch_scope": change("catalog_killswitch", "true", scope="'world'"),
     "node_state": change("jobs_node", "true", state="'zombie'"),
     "job_state": change("jobs_job", "true", state="'paused'"),
