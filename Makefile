@@ -23,7 +23,7 @@ LOOP := -n 3 --dist worksteal -m "not browser and not faults" tests/rules tests/
 SETTINGS := OZ0_SECRET_KEY=unused DATABASE_URL=postgres://unused@127.0.0.1/unused
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix rules states chaos screenshots bench-quick clean static browser environment
+.PHONY: help run test check fix rules states chaos mutants screenshots bench-quick clean static browser environment
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ states: $(READY) ## Draw docs/states.md from the tables of moves
 
 chaos: $(READY) ## Run the fault lab for MINUTES=5, drawn from SEED; the report is in chaos/
 	@$(BIN)/python -m tests.faults.lab.chaos --minutes "$(MINUTES)" $(if $(SEED),--seed "$(SEED)")
+
+mutants: $(READY) ## Break the product on purpose, each time otherwise, and see every break caught
+	@$(BIN)/python -m tests.faults.mutants
 
 screenshots: $(READY) browser ## Take the pictures of README.md anew, of the demo in an empty folder
 	$(BIN)/python -m tests.browser.pictures

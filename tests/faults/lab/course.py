@@ -41,6 +41,7 @@ class Means:
     refuse: Callable[[str], None]
     answer: Callable[[Hold, str], None]
     cancel: Callable[[UUID], None]
+    switch: Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -101,6 +102,8 @@ class Course:
     def _strike(self, seen: Seen) -> None:
         if self.trial.fault == "cancel":
             self.means.cancel(self.job)
+        elif self.trial.fault == "switch":
+            self.means.switch(f"{self.trial.server}.{self.trial.function}")
         elif self.trial.fault == "refused":
             self.means.refuse(self.trial.server)
         else:

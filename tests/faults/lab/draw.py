@@ -53,7 +53,7 @@ def drawn(seed: int, number: int) -> Trial:
     plan: dict[str, Any] = {"before": round(dice.uniform(0, 0.4), 2), "after": round(dice.uniform(0, 0.4), 2)}
     if function == "busy":
         plan["busy"] = dice.choice([1, 1, 2, 4])
-    families = {"calm": 6, "cancel": 22, "kill": 14, "freeze": 4, "drain": 3, "limit": 6}
+    families = {"calm": 6, "cancel": 22, "kill": 14, "freeze": 4, "drain": 3, "limit": 6, "switch": 4}
     families |= {"wire": 50, "refused": 4} if server in FAR else {"server": 40}
     (family,) = dice.choices(list(families), list(families.values()))
     fault, moment = family, ""
@@ -63,8 +63,8 @@ def drawn(seed: int, number: int) -> Trial:
         fault = _server(dice, kind, plan)
     elif family == "limit":
         plan["faults"] = [dice.choice(["hangs_before", "hangs_after"])] * dice.choice([1, 1, 1, 2, 4])
-    elif family in ("cancel", "kill", "freeze", "drain"):
-        moment = _moment(dice, server, kind, plan, AT_PEOPLE if family == "cancel" else AT_NODES)
+    elif family in ("cancel", "switch", "kill", "freeze", "drain"):
+        moment = _moment(dice, server, kind, plan, AT_PEOPLE if family in ("cancel", "switch") else AT_NODES)
     says = dice.choice(["truth", "truth", "again", "stop"])
     return Trial(number, server, function, fault, moment, plan, says)
 

@@ -8,22 +8,24 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 from uuid import UUID
 
+import redis
 from django.test import Client
 
 from base import crash_points, db, ids
-from catalog.models import Credential, Function, Listing, PluginVersion, Tool
+from catalog.models import Credential, Function, Listing, PluginVersion, Scope, Tool
 from catalog.operations import connections, plugins
 from catalog.operations.approving import approve
 from catalog.operations.connections import Given
 from jobs.models import Attempt, Call, Event, Hold, Job, JobCounter, Starter
-from jobs.operations import intake
+from jobs.operations import intake, switches
+from jobs.operations.holds import BadAnswer
 from jobs.rules.states import CALL_FINAL, JOB_FINAL
 from tenants.models import User
 from tenants.rules.who import SYSTEM, Actor
@@ -39,6 +41,8 @@ from tests.faults.stand import PATIENCE, ROOT, Services
 from tests.waiting import until
 
 TICK: Final = 0.1  # seconds between two looks at everything
+FLUSHED_EVERY: Final = 15.0  # seconds, about; every message under way is lost then
+SWITCHED: Final = 1.0  # seconds that a kill switch stays on
 REFUSED: Final = 1.0  # seconds in which nobody listens
 DIES_OVER_IT: Final = 0.25  # the share of answers that are given by a process which dies over its commit
 MANIFEST: Final = f"""
@@ -112,7 +116,9 @@ class Laboratory:
         self._ports: dict[str, int] = {}
         self._far: subprocess.Popen[str] | None = None
         self._client = Client()
-        self._means = Means(self.nodes.strike, self._refuse, self._answer, self._cancel)
+        self._means = Means(self.nodes.strike, self._refuse, self._answer, self._cancel, self._switch)
+        self._switches: list[tuple[float, UUID]] = []  # when each is turned off again
+        self._redis = redis.Redis.from_url(stand.broker.url)
 
     # --- what it consists of -------------------------------------------------------------------------------------
 
@@ -200,7 +206,7 @@ class Laboratory:
         for trial in trials:
             self.begin(trial)
         while self._live:
-            self._tick(armed=True)
+            self._tick(armed=False)
         return self._closed(began)
 
     def begin(self, trial: Trial) -> None:
@@ -220,6 +226,10 @@ class Laboratory:
         select.select([], [], [], TICK)
         self._read_ledger()
         self.nodes.tend(armed=armed)
+        self._turn_off()
+        if armed and self._dice.random() < TICK / FLUSHED_EVERY:
+            self._redis.flushall()
+            self.results.counted["broker flushed"] += 1
         for job, seen in self._look().items():
             course = self._live[job]
             course.step(seen)
@@ -269,19 +279,28 @@ class Laboratory:
     def _cancel(self, job: UUID) -> None:
         cancel_as(self.stand.person, self.stand.tenant, job)
 
+    def _switch(self, function: str) -> None:
+        switch = switches.turn_on(
+            tenant=self.stand.tenant, scope=Scope.FUNCTION, target=function, reason="a drill", by=SYSTEM
+        )
+        self._switches.append((time.monotonic() + SWITCHED, switch))
+
+    def _turn_off(self) -> None:
+        for off_at, switch in [pair for pair in self._switches if pair[0] <= time.monotonic()]:
+            self._switches.remove((off_at, switch))
+            switches.turn_off(tenant=self.stand.tenant, switch_id=switch, by=SYSTEM)
+
     def _answer(self, hold: Hold, said: str) -> None:
         words = {"tenant": str(self.stand.tenant), "hold": str(hold.pk), "person": self.stand.person, "said": said}
         if self._dice.random() >= DIES_OVER_IT:
-            node_side.answer(**words)
+            with suppress(BadAnswer):  # "run it again" under a switch; the person comes back to it
+                node_side.answer(**words)
             return
-        side = self._dice.choice(["before", "after"])
-        self.results.counted[f"crash:answer.{side}_commit"] += 1
-        self.stand.nursery.fork(
-            log=str(self.stand.home / "answers.log"),
-            env={crash_points.VARIABLE: f"answer.{side}_commit"},
-            run="tests.faults.lab.node_side:answer",
-            **words,
-        )
+        how = self._dice.choice(["before_commit", "after_commit", "unseen"])
+        self.results.counted["unseen:answer" if how == "unseen" else f"crash:answer.{how}"] += 1
+        env = {node_side.UNSEEN: "1.0:1"} if how == "unseen" else {crash_points.VARIABLE: f"answer.{how}"}
+        log = str(self.stand.home / "answers.log")
+        self.stand.nursery.fork(log=log, without="lab", env=env, run="tests.faults.lab.node_side:answer", **words)
 
     # --- what came of it -----------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ class Nodes:
         self._alive: list[RunningNode] = []
         self._frozen: list[tuple[float, RunningNode]] = []
         self._armed: dict[int, str] = {}
+        self._tried: Counter[str] = Counter()  # crash points that nodes were born with
         self._struck: dict[int, str] = {}  # process → what was done to it
         self._read: Counter[str] = Counter()  # log → bytes looked at
 
@@ -52,7 +53,9 @@ class Nodes:
         env = {"OZ0_DRAIN": DRAIN}
         if armed and not self._steady:
             if self._dice.random() < ARMED:
-                point = self._dice.choice(POINTS)
+                fewest = min(self._tried[point] for point in POINTS)
+                point = self._dice.choice([point for point in POINTS if self._tried[point] == fewest])
+                self._tried[point] += 1
                 env[crash_points.VARIABLE] = f"{point}:{self._dice.choice((1, 2, 3, 5, 8))}"
             if self._dice.random() < 0.5:
                 env[UNSEEN] = f"0.08:{self._dice.randrange(10**6)}"

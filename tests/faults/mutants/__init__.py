@@ -1,0 +1,1 @@
+"""Deliberate breaks of the product, each a patch, and what catches it."""
