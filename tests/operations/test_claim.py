@@ -158,6 +158,21 @@ def test_an_approval_covers_the_call_it_was_given_for_and_no_other() -> None:
 
 
 @pytest.mark.rule("A4")
+def test_an_approval_does_not_cover_a_call_just_like_it_that_the_same_rule_comes_to_ask_about() -> None:
+    world = a_world()
+    asks = a_rule("refunds", "ask", function="refund")
+    a_policy(world, asks)
+    approved, hold = a_held_call(world)
+    answered(world, hold, Answer.APPROVE)
+    a_policy(world, a_rule("refunds", "allow", function="refund"))
+    other = a_call(world, "refund")
+    a_policy(world, asks)
+    assert claim(world, other) is None
+    assert see(world, Call, other).state == CallState.HELD
+    assert claim(world, approved) is not None
+
+
+@pytest.mark.rule("A4")
 def test_an_edit_of_the_rule_that_asked_voids_the_approval_and_asks_again() -> None:
     world = a_world()
     a_policy(world, a_rule("refunds", "ask", function="refund"))
