@@ -35,7 +35,7 @@ def measure() -> Figure:
 
         stand.postgres.create_database("dbos")
         rate, peer = medians(ours, lambda: _workflows(stand.postgres.url("oz0_owner", "dbos")))
-        profile = f"{sorted(cpu)[len(cpu) // 2]:.1f} ms of the node's CPU for each call, nearly all of it state-writes"
+        profile = f"{sorted(cpu)[len(cpu) // 2]:.1f} ms of the node's CPU a call, the way to the server included"
     return Figure(
         "job-rate",
         rate,

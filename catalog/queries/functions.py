@@ -10,7 +10,6 @@ from base import prepared
 from base.prepared import Table
 from catalog.models import Agent, Function, PluginVersion, Stage, Tool, Transport
 from catalog.queries.trust import ever_approved
-from catalog.rules.agents import from_json
 from catalog.rules.grants import Name, model_name
 from catalog.rules.grants import granted as grants_of
 
@@ -18,18 +17,19 @@ _REMEMBERED: Final = 1024  # agents' files and listings that a process keeps in 
 _FUNCTIONS: Final = Table(Function)
 _TOOLS: Final = Table(Tool)
 _VERSIONS: Final = Table(PluginVersion)
-_AGENT: Final = """
-SELECT a.definition, a.plugin_version_id, v.plugin_id
-FROM catalog_agent a JOIN catalog_pluginversion v ON v.id = a.plugin_version_id WHERE a.id = %s
-"""
-# The agent's own tools come last, so that they stay.
+# What an agent is granted, beside each tool that it names, or beside none; its own tools come last, so that they stay.
 _TOOLS_OF: Final = f"""
-SELECT t.slug, t.id, t.transport, l.id
-FROM catalog_pluginversion v JOIN catalog_tool t ON t.plugin_version_id = v.id
-    LEFT JOIN catalog_listing l ON l.tool_id = t.id AND l.current
-WHERE (v.id = %s OR v.stage = '{Stage.CURRENT}' AND v.plugin_id <> %s) AND t.slug = ANY(%s)
-ORDER BY v.id = %s, t.id
-"""  # noqa: S608 - only names of ours
+SELECT a.definition -> 'functions', t.slug, t.id, t.transport, t.listing_id
+FROM catalog_agent a JOIN catalog_pluginversion own ON own.id = a.plugin_version_id
+    LEFT JOIN LATERAL (
+        SELECT t.slug, t.id, t.transport, l.id AS listing_id, v.id = own.id AS is_own
+        FROM catalog_tool t JOIN catalog_pluginversion v ON v.id = t.plugin_version_id
+            LEFT JOIN catalog_listing l ON l.tool_id = t.id AND l.current
+        WHERE (v.id = own.id OR v.stage = '{Stage.CURRENT}' AND v.plugin_id <> own.plugin_id) AND t.slug IN
+            (SELECT split_part(g, '.', 1) FROM jsonb_array_elements_text(a.definition -> 'functions') g)
+    ) t ON true
+WHERE a.id = %s ORDER BY t.is_own, t.id
+"""  # noqa: S608 - only words of ours
 _LISTED: Final = "SELECT name, id FROM catalog_function WHERE listing_id = %s"
 _ENTRY: Final = f"""
 SELECT {_FUNCTIONS.columns("f")}, {_TOOLS.columns("t")}, {_VERSIONS.columns("v")}
@@ -54,22 +54,20 @@ def granted(agent_id: UUID) -> Mapping[str, UUID]:
     A tool of the agent's own plugin is the one of the agent's version, so a running job keeps what it started with;
     any other plugin's tool is the current one.
     """
-    agent = prepared.fetch_one(_AGENT, [agent_id])
-    if agent is None:
+    found = prepared.fetch(_TOOLS_OF, [agent_id])
+    if not found:
         raise Agent.DoesNotExist
-    definition, version, plugin = agent
-    grants = _grants_in(definition)
-    slugs = sorted({grant.partition(".")[0] for grant in grants})
-    tools = {slug: more for slug, *more in prepared.fetch(_TOOLS_OF, [version, plugin, slugs, version])}
+    grants = _grants_in(found[0][0])
+    tools = {slug: more for _, slug, *more in found if slug is not None}
     listings = tuple((slug, listing) for slug, (_, _, listing) in sorted(tools.items()) if listing is not None)
     remote = [tool for tool, transport, _ in tools.values() if transport == Transport.URL]
     return _granted(grants, listings, _unseen_of(remote, listings))
 
 
 @lru_cache(_REMEMBERED)
-def _grants_in(definition: str) -> tuple[str, ...]:
+def _grants_in(functions: str) -> tuple[str, ...]:
     """What an agent's file grants, by its very text."""
-    return from_json(json.loads(definition)).functions
+    return tuple(json.loads(functions))
 
 
 @lru_cache(_REMEMBERED)

@@ -1,6 +1,6 @@
 """Starting jobs, and taking in the calls an agent asks for."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, assert_never
@@ -133,7 +133,11 @@ def submit(*, job: Job, turn: Turn | None, wanted: list[Wanted], now: datetime) 
     """
     db.must_write()
     available = functions.granted(job.agent_id)
-    calls = [_take(job, turn, want, available, job.next_activity + i, now) for i, want in enumerate(wanted)]
+    named = {want.model_name for want in wanted} & available.keys()
+    entries = {name: functions.entry(available[name]) for name in named}
+    calls = [
+        _take(job, turn, want, available.keys(), entries, job.next_activity + i, now) for i, want in enumerate(wanted)
+    ]
     job.next_activity += len(calls)
     JOBS.update(job.pk, {"next_activity": job.next_activity})
     events.judge_later(job.pk)
@@ -141,9 +145,15 @@ def submit(*, job: Job, turn: Turn | None, wanted: list[Wanted], now: datetime) 
 
 
 def _take(
-    job: Job, turn: Turn | None, want: Wanted, available: Mapping[str, UUID], activity: int, now: datetime
+    job: Job,
+    turn: Turn | None,
+    want: Wanted,
+    available: Collection[str],
+    entries: Mapping[str, Function],
+    activity: int,
+    now: datetime,
 ) -> Call:
-    ready = _ready(want, available)
+    ready = _ready(want, available, entries.get(want.model_name))
     function = ready.function
     kept, body = bodies.keep_if_large(ready.arguments)
     call = Call(
@@ -205,9 +215,7 @@ def _begin(call: Call, state: CallState, *, reason: Why, now: datetime, detail: 
         db.after_commit(lambda: wake.call(tenant=tenant, call_id=call_id))
 
 
-def _ready(want: Wanted, available: Mapping[str, UUID]) -> _Readied:
-    found = available.get(want.model_name)
-    function = functions.entry(found) if found is not None else None
+def _ready(want: Wanted, available: Collection[str], function: Function | None) -> _Readied:
     try:
         value, digest = _canonical(want.arguments)
     except canonical.NotCanonical as error:

@@ -5,7 +5,7 @@ from typing import Any
 
 from base import db
 from base.canonical import digest
-from catalog.queries.standing import over_call
+from catalog.queries.standing import Standing, over_call
 from catalog.queries.trust import approval_of, traits_now
 from catalog.rules.kinds import Kind
 from catalog.rules.policy import Allow, Ask, Facts, Refuse, judge
@@ -47,7 +47,7 @@ def rule_on(call: Call, job: Job) -> Ruling | Switched:
     What the call's function says of itself is taken anew, as far as its word counts now (RULES U1).
     """
     open_world = _take_the_word(call)
-    standing = over_call(agent=job.agent_name, tool=call.tool_slug, function=call.function_name)
+    standing = _standing(job.agent_name, call.tool_slug, call.function_name)
     if standing.switch:
         return Switched(standing.switch)
     verdict = judge(
@@ -65,6 +65,14 @@ def rule_on(call: Call, job: Job) -> Ruling | Switched:
     )
     binding = _binding(call, verdict) if isinstance(verdict, Ask) else ""
     return Ruling(verdict, standing.number, binding, paused=standing.paused)
+
+
+def _standing(agent: str, tool: str, function: str) -> Standing:
+    """Read once for the calls of one write: while the gate is held, none of it changes."""
+    known = db.kept("standing", dict[tuple[str, str, str], Standing])
+    if (agent, tool, function) not in known:
+        known[agent, tool, function] = over_call(agent=agent, tool=tool, function=function)
+    return known[agent, tool, function]
 
 
 def word_of(call: Call) -> dict[str, Any]:

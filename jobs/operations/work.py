@@ -22,7 +22,7 @@ from jobs.operations.servers import server_of
 from jobs.queries import locks, open_work
 from jobs.rules import reasons
 from jobs.rules.limits import MAX_OPENINGS, backoff, own_limit
-from jobs.rules.orders import Order, Outcome, Result
+from jobs.rules.orders import End, Order, Outcome, Result
 from jobs.rules.reasons import Reason
 from jobs.rules.retry import AskPerson, Facts, Finish, RetryAt, next_step
 from jobs.rules.states import CallState, Effect, HoldKind, JobState
@@ -217,7 +217,7 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
             return False
         if outcome.wire.status == sign_ins.TOKEN_REFUSED and call.function is not None:
             sign_ins.refused(call.function.tool, sent_at=attempt.started_at)
-        match next_step(_facts(call), outcome, now=now, jitter=jitter):
+        match next_step(_facts(call, outcome), outcome, now=now, jitter=jitter):
             case RetryAt(at, effect):
                 moves.call(call, CallState.RETRYING, reason=outcome.reason, now=now, due_at=at, effect=effect)
                 if at <= now:
@@ -246,7 +246,8 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
     return True
 
 
-def _facts(call: Call) -> Facts:
+def _facts(call: Call, outcome: Outcome) -> Facts:
+    may_retry = call.retry_safe and outcome.end is not End.ANSWERED
     return Facts(
         state=CallState(call.state),
         read_only=call.read_only,
@@ -255,7 +256,7 @@ def _facts(call: Call) -> Facts:
         attempts=call.attempts_made,
         effect=Effect(call.effect),
         stop_reason=call.reason if call.state == CallState.CANCELLING else "",
-        run_again=call.retry_safe and open_work.was_run_again(call.pk),  # it keeps from a retry, and nothing else
+        run_again=may_retry and open_work.was_run_again(call.pk),  # it keeps from a retry, and nothing else
     )
 
 
