@@ -14,7 +14,7 @@ class Decision(TenantRow):
     person = models.ForeignKey("tenants.User", on_delete=models.PROTECT, related_name="+")
     answer = word()
     note = models.TextField(blank=True)
-    channel = word(help_text="how it reached us: page")
+    channel = word(help_text="how it reached us: page, or group with others")
     shown = models.CharField(max_length=64, help_text="digest of what the person was shown")
     at = models.DateTimeField()
 

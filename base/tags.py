@@ -151,6 +151,13 @@ def moment(at: datetime | None, now: datetime | None = None) -> SafeString:
 
 
 @register.simple_tag
+def span_of(first: datetime, last: datetime, now: datetime) -> SafeString:
+    """When something went on: from one moment to another, or the one moment when they read the same."""
+    left, right = moment(first, now), moment(last, now)
+    return left if f"{first:%d%H%M%S}" == f"{last:%d%H%M%S}" else format_html("{} to {}", left, right)
+
+
+@register.simple_tag
 def elapsed(since: datetime | None, now: datetime, until: datetime | None = None, element: str = "span") -> SafeString:
     """The span from `since` to `until`; while there is no end it ticks in the browser, from the database's `now`."""
     if since is None:

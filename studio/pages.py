@@ -21,6 +21,7 @@ PLACES = {
     "call": "jobs",
     "approvals": "approvals",
     "hold": "approvals",
+    "group": "approvals",
 }
 PLACES |= dict.fromkeys(("catalog", "tool", "review-listing", "agents", "agent"), "catalog")
 PLACES |= dict.fromkeys(("connections", "new-connection", "connection", "connection-client"), "connections")

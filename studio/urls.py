@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, path, register_converter
 from django.urls.converters import StringConverter
 
-from approvals.views import listings, queue, switches
+from approvals.views import listings, queue, switches, together
 from catalog.api import tokens
 from catalog.views import catalog, connections
 from jobs.views import lists as jobs
@@ -34,6 +34,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("calls/<str:shown>/", trace.call, name="call"),
     path("approvals/", queue.approvals, name="approvals"),
     path("approvals/<str:shown>/", queue.hold, name="hold"),
+    path("approvals/<str:shown>/group/", together.group, name="group"),
     path("catalog/", catalog.catalog, name="catalog"),
     path("catalog/tools/<plain:slug>/", catalog.tool, name="tool"),
     path("catalog/tools/<plain:slug>/review/", listings.review, name="review-listing"),

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from approvals.rules.answers import AnswerOption
 from approvals.rules.deciding import shown_digest
 from base import db, figures, ids
 from catalog.models import Tool
@@ -17,19 +18,6 @@ from tenants.queries import settings
 
 OLD_KEY: Final = timedelta(hours=24)
 STOP_RUNNING: Final = (CallState.RUNNING, CallState.CANCELLING)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerOption:
-    """One button: its word, its key on the keyboard, and in one line what it will do."""
-
-    answer: str
-    title: str
-    key: str
-    does: str
-    tone: str = ""
-    asks: str = ""  # the label of a text it takes
-    must: bool = False  # whether that text must be given
 
 
 @dataclass(frozen=True, slots=True)

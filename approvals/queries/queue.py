@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from approvals.queries.floods import Flood, floods
 from base import db, ids
 from jobs.models import Hold
 from jobs.queries.trace import name_of
@@ -36,13 +37,17 @@ class QueueRow:
     why: str
     opened_at: datetime
     expires_at: datetime | None
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A page of the queue. `total` counts all that fit, at most 1,001."""
+    """A page of the queue: questions, and groups of them at the place of their oldest.
 
-    rows: tuple[QueueRow, ...]
+    `total` counts every question that fits, at most 1,001.
+    """
+
+    rows: tuple[QueueRow | Flood, ...]
     total: int
     oldest: datetime | None
     agents: tuple[str, ...]
@@ -62,14 +67,17 @@ def queue(tenant: UUID, wanted: QueueFilter) -> Queue:
             fitting = fitting.filter(job__agent_name=wanted.agent)
         if wanted.tool:
             fitting = fitting.filter(call__tool_slug=wanted.tool)
-        page = fitting.filter(pk__gt=wanted.after) if wanted.after else fitting
+        grouped = floods(agent=wanted.agent, tool=wanted.tool) if wanted.kind in ("", HoldKind.UNKNOWN) else []
+        alone = fitting.filter(pk__gt=wanted.after) if wanted.after else fitting
+        for flood in grouped:
+            alone = alone.exclude(flood.members)
         found = list(
-            page.select_related("call", "job")
+            alone.select_related("call", "job")
             .defer("call__arguments", "job__input", "job__output")
             .order_by("pk")[: PAGE + 1]
         )
         return Queue(
-            rows=tuple(_row(hold) for hold in found[:PAGE]),
+            rows=_merged(found, grouped, wanted.after),
             total=fitting[:MOST_COUNTED].count(),
             oldest=fitting.order_by("pk").values_list("opened_at", flat=True).first(),
             agents=tuple(sorted(set(every.values_list("job__agent_name", flat=True).distinct()[:100]))),
@@ -77,6 +85,16 @@ def queue(tenant: UUID, wanted: QueueFilter) -> Queue:
             next_after=ids.show(ids.HOLD, found[PAGE - 1].pk) if len(found) > PAGE else None,
             now=now,
         )
+
+
+def _merged(found: list[Hold], grouped: list[Flood], after: UUID | None) -> tuple[QueueRow | Flood, ...]:
+    """The page's questions and the groups between them, by their oldest."""
+    page = found[:PAGE]
+    end = page[-1].pk if len(found) > PAGE else None
+    here = [one for one in grouped if (not after or one.oldest > after) and (end is None or one.oldest < end)]
+    placed: list[tuple[UUID, QueueRow | Flood]] = [(hold.pk, _row(hold)) for hold in page]
+    placed += [(one.oldest, one) for one in here]
+    return tuple(row for _, row in sorted(placed, key=lambda one: one[0]))
 
 
 def _row(hold: Hold) -> QueueRow:

@@ -1,6 +1,7 @@
 """Who may answer what. The text that forbids is the text that explains a disabled button (STYLE 21)."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -43,3 +44,8 @@ def why_not_decide(person: Decider, question: Question, answer: str) -> str | No
 def shown_digest(*, hold: UUID, kind: str, binding: str, arguments: str) -> str:
     """The digest of what a card shows; it comes back with the answer and is kept with the decision (RULES A12)."""
     return hashlib.sha256(f"{hold}|{kind}|{binding}|{arguments}".encode()).hexdigest()
+
+
+def set_digest(cards: Sequence[str]) -> str:
+    """The digest of several cards that are answered together, in their order."""
+    return hashlib.sha256("|".join(cards).encode()).hexdigest()

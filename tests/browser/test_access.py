@@ -32,6 +32,8 @@ def pages_of(world: World) -> list[str]:
     an_order(world, running)
     _, held = a_held_call(world)
     unknown, asked = an_unknown_call(world)
+    for _ in range(2):  # with the one above they are a group
+        an_unknown_call(world)
     empty = a_job(world)
     job = see(world, Call, unknown).job_id
     a_remote_tool(world)
@@ -60,6 +62,7 @@ def pages_of(world: World) -> list[str]:
         f"/calls/{shown[1]}/",
         f"/approvals/{ids.show(ids.HOLD, held)}/",
         f"/approvals/{ids.show(ids.HOLD, asked)}/",
+        f"/approvals/{ids.show(ids.HOLD, asked)}/group/",
         "/approvals/?agent=nobody",
         "/catalog/",
         "/catalog/tools/shop/?function=export",

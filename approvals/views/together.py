@@ -1,0 +1,147 @@
+"""A group of unknown outcomes, and answering it: exactly those shown, by POST, by a person who may (RULES U7)."""
+
+from collections import Counter
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from approvals.operations.decide import MOST_NOTE, Person
+from approvals.operations.decide_together import Outcomes, decide_together
+from approvals.queries.floods import Together, together
+from approvals.rules import answers
+from approvals.rules.answers import AnswerOption
+from approvals.rules.deciding import Decider, why_not_decide
+from approvals.views.waiting_list import beside, hold_id_of, waiting, wanted_of
+from base.figures import plural
+from base.htmx import page as answer_page
+from jobs.models import Hold
+from jobs.operations.holds import BadAnswer
+from tenants.models import User
+from tenants.views.place import actor_of, seat_of
+
+SAID = {"happened": "You said that {} happened", "again": "You had {} run again", "stop": "You stopped the jobs of {}"}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def group(request: HttpRequest, shown: str) -> HttpResponse:
+    """The group that the question `shown` belongs to; `?upto=` pins what is shown, `?function=` narrows it."""
+    anchor = hold_id_of(shown)
+    if request.method == "POST":
+        return _answer(request, shown, anchor)
+    found = _group(request, anchor)
+    if found is None:
+        messages.info(request, "Nothing of that group waits any more.")
+        return HttpResponseRedirect(f"{reverse('approvals')}?{wanted_of(request).query}")
+    return _page(request, found)
+
+
+def panel(request: HttpRequest, found: Together) -> dict[str, Any]:
+    """What the template needs to show a group beside the list."""
+    seat, wanted = seat_of(request), wanted_of(request)
+    pinned = {"upto": found.upto, **({"function": found.function} if found.function else {})}
+    options = answers.together(
+        count=len(found.members), jobs=found.jobs, keyless=found.keyless, old_keys=found.old_keys
+    )
+    decider = Decider(seat.person_id, seat.role)
+    return {
+        "group": found,
+        "options": [(option, *_may(decider, found, option)) for option in options],
+        "address": reverse("group", args=[found.flood.shown_id]),
+        "here": urlencode(pinned) + (f"&{wanted.query}" if wanted.query else ""),
+        "most_note": MOST_NOTE,
+        "typed": {"answer": request.POST.get("answer", ""), "note": request.POST.get("note", "")},
+    }
+
+
+def _may(decider: Decider, found: Together, option: AnswerOption) -> tuple[str, str]:
+    """(why the whole answer cannot be given, what of the group stays open after it)."""
+    if option.why_not:
+        return option.why_not, ""
+    stays = Counter(why for one in found.members if (why := why_not_decide(decider, one.question, option.answer)))
+    if sum(stays.values()) == len(found.members):
+        return next(iter(stays)), ""
+    return "", " ".join(f"{plural(count, 'question')} stay open: {why}" for why, count in stays.most_common())
+
+
+def _group(request: HttpRequest, anchor: UUID) -> Together | None:
+    wanted = wanted_of(request).filter
+    upto = request.GET.get("upto", "")
+    try:
+        return together(
+            seat_of(request).tenant,
+            anchor,
+            agent=wanted.agent,
+            tool=wanted.tool,
+            function=request.GET.get("function", "")[:128],
+            upto=hold_id_of(upto) if upto else None,
+        )
+    except Hold.DoesNotExist as error:
+        raise Http404 from error
+
+
+def _page(request: HttpRequest, found: Together, *, error: str = "", status: int = 200) -> HttpResponse:
+    context = {**beside(request, waiting(request)), "error": error, **panel(request, found)}
+    return answer_page(request, "approvals/queue.html", context, parts=["approvals-page"], status=status)
+
+
+def _answer(request: HttpRequest, shown: str, anchor: UUID) -> HttpResponse:
+    """Take one answer for the questions that the form names. A missing or odd value is an error; nothing moves."""
+    seat = seat_of(request)
+    given = request.POST.getlist("answer")
+    if len(given) != 1 or given[0] not in SAID:
+        return _refused(request, anchor, f"An answer is one of: {', '.join(sorted(SAID))}. Nothing was changed.", 400)
+    if forbidden := _why_none(request, anchor, given[0]):
+        raise PermissionDenied(forbidden)
+    try:
+        ended = decide_together(
+            tenant=seat.tenant,
+            holds=[hold_id_of(one) for one in request.POST.get("holds", "").split()],
+            person=Person(Decider(seat.person_id, seat.role), actor_of(request)),
+            answer=given[0],
+            note=request.POST.get("note", "").strip(),
+            shown=request.POST.get("shown", ""),
+        )
+    except BadAnswer as error:
+        return _refused(request, anchor, f"Nothing was answered: {error}.", 409)
+    _tell(request, given[0], ended)
+    place = reverse("group", args=[shown]) if ended.refused else reverse("approvals")
+    return HttpResponseRedirect(f"{place}?{wanted_of(request).query}")
+
+
+def _why_none(request: HttpRequest, anchor: UUID, answer: str) -> str:
+    """Why this person may answer none of the group, or nothing."""
+    seat, found = seat_of(request), _group(request, anchor)
+    if found is None:
+        return ""
+    decider = Decider(seat.person_id, seat.role)
+    whys = [why_not_decide(decider, one.question, answer) for one in found.members]
+    return whys[0] or "" if all(whys) else ""
+
+
+def _refused(request: HttpRequest, anchor: UUID, error: str, status: int) -> HttpResponse:
+    found = _group(request, anchor)
+    if found is None:
+        messages.error(request, error)
+        return HttpResponseRedirect(f"{reverse('approvals')}?{wanted_of(request).query}")
+    return _page(request, found, error=error, status=status)
+
+
+def _tell(request: HttpRequest, answer: str, ended: Outcomes) -> None:
+    """Say of every question what became of it: also of those that somebody else had answered, or that stay open."""
+    calls = SAID[answer].format(plural(ended.taken, "call"))
+    more = [f"{plural(ended.with_job, 'more question')} ended with the same jobs"] if ended.with_job else []
+    if ended.taken or ended.with_job:
+        messages.success(request, f"{'; '.join([calls, *more])}.")
+    people = {one.by for one in ended.before if one.by is not None}
+    names = dict(User.objects.filter(pk__in=people).values_list("pk", "username"))
+    for one in ended.before:
+        who = f"answered “{one.answer}” before by {names.get(one.by, 'somebody')}" if one.by else f"{one.state} before"
+        messages.info(request, f"{plural(one.count, 'question')} {'was' if one.count == 1 else 'were'} {who}.")
+    for why, count in ended.refused:
+        messages.error(request, f"{plural(count, 'question')} could not be answered so, and stay open: {why}")
