@@ -23,6 +23,7 @@ GONE: Final = (OperationalError, InterfaceError)  # what is raised while the dat
 SWEEP_ROLE: Final = "oz0_sweep"
 _READ_ONLY: Final = "set_config('transaction_read_only', 'on', true)"
 _TENANT: Final = "set_config('oz0.tenant', %s, true)"
+STANDSTILL: Final = 10.0  # seconds; as long as a node may be silent
 
 
 class NotInWrite(RuntimeError):
@@ -48,15 +49,17 @@ _current: ContextVar[_Write | None] = ContextVar("oz0_write", default=None)
 
 
 @contextmanager
-def durable() -> Iterator[None]:
-    """One outermost transaction. Inside another one it raises `RuntimeError`.
+def durable(stands_under: str = "", *values: str) -> Iterator[datetime]:
+    """One outermost transaction; yields the database's time at its start. Inside another one it raises `RuntimeError`.
 
-    PostgreSQL ends one whose process stands still for a lease, so that a frozen machine or a cut cable keeps no lock
-    from the living (MACHINES 2). When that process wakes, its database has gone: `OperationalError`.
+    `stands_under` sets what else holds for it. PostgreSQL ends one whose process stands still for `STANDSTILL`, so
+    that a frozen machine or a cut cable keeps no lock from the living (MACHINES 2). When that process wakes, its
+    database has gone: `OperationalError`.
     """
     try:
         with transaction.atomic(durable=True):
-            yield
+            limit = f"set_config('idle_in_transaction_session_timeout', '{STANDSTILL:g}s', true)"
+            yield _told(f"SELECT {limit}, {f'{stands_under}, ' if stands_under else ''}oz0_now()", *values)
     except InternalError as error:
         if isinstance(error.__cause__, IdleInTransactionSessionTimeout):
             raise OperationalError(str(error)) from error
@@ -70,13 +73,13 @@ def write(tenant: UUID, *, named: str = "") -> Iterator[datetime]:
     It is always the outermost transaction: inside another one it raises `RuntimeError`. `named` is one of
     `crash_points.COMMITS`, for drills.
     """
-    with durable():
+    with durable(_TENANT, str(tenant)) as now:
         if named:  # the first to run after the commit
             transaction.on_commit(lambda: crash_points.reached(f"{named}.after_commit"))
-        state = _Write(tenant, _told(f"SELECT {_TENANT}, oz0_now()", str(tenant)))
+        state = _Write(tenant, now)
         token = _current.set(state)
         try:
-            yield state.now
+            yield now
             while state.before_commit:
                 state.before_commit.pop(min(state.before_commit))()
             if named:
@@ -88,15 +91,15 @@ def write(tenant: UUID, *, named: str = "") -> Iterator[datetime]:
 @contextmanager
 def read(tenant: UUID) -> Iterator[datetime]:
     """One read-only transaction on `tenant`'s rows: PostgreSQL refuses any write in it. Yields its time."""
-    with durable():
-        yield _told(f"SELECT {_READ_ONLY}, {_TENANT}, oz0_now()", str(tenant))
+    with durable(f"{_READ_ONLY}, {_TENANT}", str(tenant)) as now:
+        yield now
 
 
 @contextmanager
 def read_as_person(user_id: int) -> Iterator[datetime]:
     """One read-only transaction that sees the memberships of one person, of whatever tenant, and those tenants."""
-    with durable():
-        yield _told(f"SELECT {_READ_ONLY}, set_config('oz0.person', %s, true), oz0_now()", str(user_id))
+    with durable(f"{_READ_ONLY}, set_config('oz0.person', %s, true)", str(user_id)) as now:
+        yield now
 
 
 @contextmanager
@@ -105,8 +108,8 @@ def sweep() -> Iterator[datetime]:
 
     What it finds is then locked and changed in a `write` of the tenant it belongs to.
     """
-    with durable():
-        yield _told(f"SELECT {_READ_ONLY}, set_config('role', %s, true), oz0_now()", SWEEP_ROLE)
+    with durable(f"{_READ_ONLY}, set_config('role', %s, true)", SWEEP_ROLE) as now:
+        yield now
 
 
 def must_write() -> datetime:

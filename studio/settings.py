@@ -13,7 +13,6 @@ from django.contrib.messages import constants as told
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
-from jobs.rules.limits import LEASE
 from studio.stopping import DRAIN, drain_time
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -93,27 +92,18 @@ TEMPLATES = [
 ]
 
 
-def database_at(url: str) -> dict[str, Any]:
-    """A connection to a `postgres://` address, whose transactions end when their process stands still for a lease."""
-    found: dict[str, Any] = dict(env.db_url_config(url))
-    options = found.get("OPTIONS", {})
-    standstill = f"-c idle_in_transaction_session_timeout={LEASE:g}s"
-    found["OPTIONS"] = options | {"options": f"{standstill} {options.get('options', '')}".strip()}
-    return found | {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
-
-
 def _database(name: str) -> dict[str, Any]:
     """The connection named by an environment variable holding a `postgres://` address."""
     if not env.str(name, default=""):
         raise ImproperlyConfigured(
             f"{name} is not set: run `oz0 up` here first, or set it to postgres://user:password@host/name"
         )
-    found = database_at(env.str(name))
+    found: dict[str, Any] = dict(env.db_url(name))
     if found.get("ENGINE") != "django.db.backends.postgresql":
         raise ImproperlyConfigured(
             f"{name} must be a postgres:// address: oz0 studio keeps its promises with PostgreSQL's own locks"
         )
-    return found
+    return found | {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
 
 
 # Migrations run as the owner of the schema, everything else as a role that row-level security binds (MACHINES 7).

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import environ
 from django.db import connections
 
 from studio import embedded
@@ -58,12 +59,10 @@ def seed(home: Path) -> Path:
 @contextmanager
 def connected(url: str) -> Iterator[None]:
     """This process's own queries go to this database."""
-    from studio import settings  # reads the environment, which is made ready only after this module was read
-
     django = connections["default"]
     before = dict(django.settings_dict)
     django.close()
-    django.settings_dict.update(settings.database_at(url))
+    django.settings_dict.update({**environ.Env.db_url_config(url), "CONN_MAX_AGE": None})
     try:
         yield
     finally:

@@ -38,16 +38,15 @@ def _now() -> datetime:
 
 def register(*, name: str, host: str, pid: int, slots: int) -> UUID:
     """Write this process's row, alive; returns its id."""
-    with db.durable():
-        now = _now()
+    with db.durable() as now:
         return Node.objects.create(name=name, host=host, pid=pid, slots=slots, started_at=now, heartbeat_at=now).pk
 
 
 def beat(*, node_id: UUID, servers: list[dict[str, Any]]) -> None:
     """Say that this node lives. Raises `NodeGone` when it was declared lost meanwhile."""
     alive = Node.objects.filter(pk=node_id, state__in=[NodeState.ALIVE, NodeState.DRAINING])
-    with db.durable():
-        if alive.update(heartbeat_at=_now(), servers=servers) != 1:
+    with db.durable() as now:
+        if alive.update(heartbeat_at=now, servers=servers) != 1:
             raise NodeGone(str(node_id))
 
 

@@ -11,7 +11,7 @@ from catalog.models import KillSwitch, Scope
 from jobs.operations import sweep
 from jobs.queries import locks
 from jobs.rules.limits import LEASE
-from tests.builders import a_switch, a_world
+from tests.builders import a_switch, a_tenant, a_world
 from tests.races import PATIENCE, Side
 from tests.waiting import until
 
@@ -39,8 +39,13 @@ class Frozen:
         assert self.goes_on.wait(PATIENCE), "nobody thawed it"
 
 
-def test_every_connection_ends_a_transaction_that_stands_still_for_a_lease() -> None:
-    assert limits() == (timedelta(seconds=LEASE), "0")
+def test_every_transaction_ends_when_it_stands_still_for_a_lease() -> None:
+    assert db.STANDSTILL == LEASE
+    tenant = a_tenant()
+    for transaction in (db.write(tenant), db.read(tenant), db.sweep(), db.durable()):
+        with transaction:
+            assert limits() == (timedelta(seconds=LEASE), "0")
+    assert limits()[0] == timedelta(0)
 
 
 @pytest.mark.rule("L7")

@@ -5,15 +5,13 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
-from django.db import OperationalError, connections
+from django.db import OperationalError
 
 from approvals.operations.decide import Person, decide
 from approvals.rules.deciding import Decider
-from base import crash_points
+from base import crash_points, db
 from jobs.operations import nodes, sweep
-from jobs.rules import limits
 from jobs.tasks import pulse
-from studio import settings
 from tenants.rules.who import Actor
 
 LEASE: Final = 4.0  # seconds instead of ten
@@ -24,8 +22,7 @@ SAID: Final = "commit unseen:"
 def prepare() -> None:
     """For a node's process, before it begins."""
     nodes.LEASE = sweep.LEASE = pulse.LEASE = LEASE  # type: ignore[misc,attr-defined]
-    limits.LEASE = settings.LEASE = LEASE  # type: ignore[misc,attr-defined]
-    connections["default"].settings_dict |= settings.database_at(settings.env.str("DATABASE_URL"))
+    db.STANDSTILL = LEASE  # type: ignore[misc]
     if UNSEEN in os.environ:
         share, seed = os.environ[UNSEEN].split(":")
         lose_sight(float(share), Random(seed))
