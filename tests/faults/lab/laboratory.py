@@ -118,6 +118,7 @@ class Laboratory:
         self._client = Client()
         self._means = Means(self.nodes.strike, self._refuse, self._answer, self._cancel, self._switch)
         self._switches: list[tuple[float, UUID]] = []  # when each is turned off again
+        self._flush_at = time.monotonic() + FLUSHED_EVERY
         self._redis = redis.Redis.from_url(stand.broker.url)
 
     # --- what it consists of -------------------------------------------------------------------------------------
@@ -227,7 +228,8 @@ class Laboratory:
         self._read_ledger()
         self.nodes.tend(armed=armed)
         self._turn_off()
-        if armed and self._dice.random() < TICK / FLUSHED_EVERY:
+        if armed and time.monotonic() >= self._flush_at:
+            self._flush_at = time.monotonic() + self._dice.uniform(0.5, 1.5) * FLUSHED_EVERY
             self._redis.flushall()
             self.results.counted["broker flushed"] += 1
         for job, seen in self._look().items():

@@ -15,7 +15,7 @@ from tests.faults.lab.node_side import LEASE, SAID, UNSEEN
 from tests.faults.stand import RunningNode, Services
 
 FROZEN: Final = LEASE + 2.0  # seconds: long enough to be taken for dead
-ARMED: Final = 0.5  # the share of nodes that are born with a crash point
+ARMED: Final = 0.65  # the share of nodes that are born with a crash point
 DRAIN: Final = "1"  # seconds
 OURS: Final = re.compile(r"Traceback|error of ours")
 POINTS: Final = tuple(point for point in crash_points.POINTS if not point.startswith("answer."))
