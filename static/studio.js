@@ -199,7 +199,8 @@
   const plainTitle = document.title.replace(/^\(\d+\+?\) /, "");
   function title() {
     const count = document.querySelector("#rail-count")?.textContent.trim();
-    return count ? `(${count}) ${plainTitle}` : plainTitle;
+    const plain = document.querySelector("[data-title]")?.dataset.title ?? plainTitle; // a part that was swapped brings its own
+    return count ? `(${count}) ${plain}` : plain;
   }
   mark();
   document.title = title();

@@ -35,6 +35,7 @@ class Card:
     opened_at: datetime
     closed_at: datetime | None
     expires_at: datetime | None
+    answer: str
     closed_says: str
     answered_by_id: int | None
     note: str
@@ -90,6 +91,7 @@ def card(tenant: UUID, hold_id: UUID, *, whole: bool = False) -> Card | None:
             opened_at=hold.opened_at,
             closed_at=hold.closed_at,
             expires_at=hold.expires_at,
+            answer=hold.answer,
             closed_says=answered(hold),
             answered_by_id=hold.answered_by_id,
             note=hold.note,

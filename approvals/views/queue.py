@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -18,7 +17,7 @@ from approvals.views.together import panel
 from approvals.views.waiting_list import beside, hold_id_of, waiting, wanted_of
 from base import ids
 from base.htmx import page as answer_page
-from jobs.operations.holds import BadAnswer, Closed
+from jobs.operations.holds import BadAnswer
 from tenants.queries.seats import Seat
 from tenants.views.place import actor_of, seat_of
 
@@ -62,7 +61,7 @@ def _answer(request: HttpRequest, shown: str, hold_id: UUID) -> HttpResponse:
             request, hold_id, error="What is asked has changed since this page was shown. Read it again.", status=409
         )
     try:
-        taken = decide(
+        decide(
             tenant=seat.tenant,
             hold_id=hold_id,
             person=Person(Decider(seat.person_id, seat.role), actor_of(request)),
@@ -74,10 +73,7 @@ def _answer(request: HttpRequest, shown: str, hold_id: UUID) -> HttpResponse:
         raise PermissionDenied(str(error)) from error
     except BadAnswer as error:
         return _page(request, hold_id, error=f"{error}. Nothing was changed.", status=422)
-    if isinstance(taken, Closed):
-        return HttpResponseRedirect(back)
-    messages.success(request, f"{_said(given[0])}: {seen.name}.")
-    return HttpResponseRedirect(_next(request, seat, hold_id) or back)
+    return HttpResponseRedirect(back)  # and not to the next question: a second press would answer what nobody has read
 
 
 def _said(answer: str) -> str:
@@ -89,13 +85,6 @@ def _said(answer: str) -> str:
         "stop": "You stopped its job",
     }
     return words.get(answer, answer)
-
-
-def _next(request: HttpRequest, seat: Seat, hold_id: UUID) -> str | None:
-    """The next question in the same filter, when there is one."""
-    answered = ids.show(ids.HOLD, hold_id)
-    following = [row for row in waiting(request).rows if row.count == 1 and row.shown_id != answered]
-    return f"{reverse('hold', args=[following[0].shown_id])}?{wanted_of(request).query}" if following else None
 
 
 def _page(request: HttpRequest, hold_id: UUID | None, *, error: str = "", status: int = 200) -> HttpResponse:
@@ -111,20 +100,21 @@ def _opened(request: HttpRequest, found: Queue, hold_id: UUID | None) -> dict[st
         shown_card = card(seat.tenant, hold_id, whole=request.GET.get("whole") == "arguments")
         if shown_card is None:
             raise Http404
-        return {"address": reverse("hold", args=[shown_card.shown_id]), **_card(request, seat, shown_card)}
+        return {"address": reverse("hold", args=[shown_card.shown_id]), **_card(request, seat, found, shown_card)}
     oldest = found.rows[0] if found.rows else None
     if isinstance(oldest, Flood):
         wanted = wanted_of(request).filter
         opened = together(seat.tenant, oldest.oldest, agent=wanted.agent, tool=wanted.tool)
         return {"address": reverse("approvals")} if opened is None else panel(request, opened)
     first = card(seat.tenant, hold_id_of(oldest.shown_id)) if oldest else None
-    return {"address": reverse("approvals"), **(_card(request, seat, first) if first else {})}
+    return {"address": reverse("approvals"), **(_card(request, seat, found, first) if first else {})}
 
 
-def _card(request: HttpRequest, seat: Seat, shown_card: Card) -> dict[str, Any]:
+def _card(request: HttpRequest, seat: Seat, found: Queue, shown_card: Card) -> dict[str, Any]:
     return {
         "card": shown_card,
-        "mine": shown_card.answered_by_id == seat.person_id,
+        "said": _said(shown_card.answer) if shown_card.answered_by_id == seat.person_id else "",
+        "following": next((row for row in found.rows if row.count == 1 and row.shown_id != shown_card.shown_id), None),
         "options": [(option, _why_not(seat, shown_card, option.answer)) for option in shown_card.options],
         "most_note": MOST_NOTE,
         "typed": {"answer": request.POST.get("answer", ""), "note": request.POST.get("note", "")},

@@ -23,7 +23,11 @@ def test_j_k_move_a_approves_d_goes_to_the_reason_first(page: Page, world: World
     expect(page.locator(f"#card-{shown[0]}")).to_be_visible()
     page.keyboard.press("a")
     expect(page.get_by_text("You approved it")).to_be_visible()
+    page.keyboard.press("a")  # a second one finds no question: the next is opened by hand
+    page.keyboard.press("j")
+    expect(page.locator(f"#card-{shown[1]}")).to_be_visible()
     assert see(world, Call, calls[0][0]).state == "queued"
+    assert see(world, Call, calls[1][0]).state == "held"
     page.keyboard.press("d")
     expect(page.get_by_label("Reason, for the agent")).to_be_focused()
     page.keyboard.type("a deed")

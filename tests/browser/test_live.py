@@ -102,9 +102,7 @@ def test_what_happened_between_rendering_and_joining_is_read_at_once(page: Page,
     expect(page.locator("#connection")).to_have_text("Live")
     decide(world, hold, Answer.APPROVE)
     late.release()
-    said = (
-        page.get_by_text("You answered this") if place == "card" else page.locator(row(page, call), has_text="queued")
-    )
+    said = page.get_by_text("You approved it.") if place == "card" else page.locator(row(page, call), has_text="queued")
     expect(said).to_be_visible(timeout=4_000)  # sooner than any poll
 
 
@@ -117,7 +115,7 @@ def test_a_card_decided_elsewhere_says_so_at_once(page: Page, world: World) -> N
     _, hold = a_held_call(world)
     live(page, hold_url(hold))
     decide(world, hold, Answer.DENY, "not today")
-    expect(page.get_by_text("You answered this: denied")).to_be_visible()
+    expect(page.get_by_text("You denied it.")).to_be_visible()
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
     assert_live_equals_fresh(page)
 
@@ -232,6 +230,7 @@ def test_twenty_writes_in_one_page_work(page: Page, world: World) -> None:
         expect(page.get_by_text("You approved it")).to_be_visible()
         if number < 19:
             expect(page.locator("#rail-count")).to_have_text(str(19 - number))
+            page.get_by_role("link", name="Next question").click()
     assert {see(world, Call, call).state for call, _ in holds} == {"queued"}
 
 

@@ -217,12 +217,17 @@ def test_a_card_that_changed_since_it_was_shown_is_not_answered(database: Postgr
     assert see(world, Call, call).state == CallState.HELD
 
 
-def test_after_an_answer_the_next_question_is_shown(database: Postgres) -> None:
+def test_after_an_answer_its_own_page_says_what_came_of_it_and_leads_to_the_next(database: Postgres) -> None:
     world = a_world()
+    client = visitor(world)
     _, first = a_held_call(world)
     _, second = an_unknown_call(world)
-    response = answer(visitor(world), first, answer="approve")
-    assert response.headers["Location"].startswith(hold_url(second))
+    response = answer(client, first, answer="approve")
+    assert response.headers["Location"].startswith(hold_url(first))
+    seen = text_of(client.get(hold_url(first)))
+    assert "You approved it." in seen
+    assert "Next question" in seen
+    assert hold_url(second) in seen
 
 
 def test_a_hold_of_another_workspace_is_not_there(database: Postgres) -> None:
