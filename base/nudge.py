@@ -38,6 +38,11 @@ def approvals_group(tenant: UUID) -> str:
     return f"approvals.{tenant.hex}"
 
 
+def catalog_group(tenant: UUID) -> str:
+    """Pages that show a tenant's tools and what they list."""
+    return f"catalog.{tenant.hex}"
+
+
 def job(tenant: UUID, job_id: UUID, seq: int) -> None:
     """Tell pages that show this job, or lists of the tenant's jobs, that its journal grew to `seq`."""
     _sender.put(job_group(job_id), seq)
@@ -52,6 +57,11 @@ def job_progressed(job_id: UUID) -> None:
 def approvals(tenant: UUID) -> None:
     """Tell pages that show the tenant's open questions that one was opened or closed."""
     _sender.put(approvals_group(tenant), None)
+
+
+def catalog(tenant: UUID) -> None:
+    """Tell pages that show the tenant's tools that one was listed, or could not be."""
+    _sender.put(catalog_group(tenant), None)
 
 
 def everything(tenant: UUID) -> None:

@@ -99,6 +99,9 @@ class Tool(TenantRow):
     check_text = models.JSONField(default=dict, help_text="per function: how a person finds out whether it happened")
     measure_due_at = models.DateTimeField(null=True, help_text="when a node should read its listing next")
     measure_failures = models.PositiveIntegerField(default=0)
+    server_generation = models.PositiveIntegerField(
+        default=0, help_text="grows when its servers are to be started anew"
+    )
     down_reason = models.TextField(blank=True, help_text="why its server could not be listed, empty when it could")
 
     class Meta:

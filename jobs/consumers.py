@@ -1,8 +1,8 @@
 """The socket of an open page. It carries nudges: topic and number; the page then reads as its own person (STYLE 22).
 
-A page joins topics: `jobs`, `approvals`, `job:<id>`. After joining one it is told the newest number, so what changed
-between its rendering and its joining is read again (CASES V02). Every few seconds the session, the seat and the way
-through the channel layer are checked; a socket that fails one is closed (CASES V14).
+A page joins topics: `jobs`, `approvals`, `catalog`, `job:<id>`. After joining one it is told the newest number, so
+what changed between its rendering and its joining is read again (CASES V02). Every few seconds the session, the seat
+and the way through the channel layer are checked; a socket that fails one is closed (CASES V14).
 """
 
 import asyncio
@@ -151,6 +151,8 @@ def _group(tenant: UUID, topic: str) -> str | None:
         return nudge.jobs_group(tenant)
     if topic == "approvals":
         return nudge.approvals_group(tenant)
+    if topic == "catalog":
+        return nudge.catalog_group(tenant)
     kind, _, shown = topic.partition(":")
     try:
         return nudge.job_group(ids.parse(ids.JOB, shown)) if kind == "job" else None

@@ -38,6 +38,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/", catalog.catalog, name="catalog"),
     path("catalog/tools/<plain:slug>/", catalog.tool, name="tool"),
     path("catalog/tools/<plain:slug>/review/", listings.review, name="review-listing"),
+    path("catalog/tools/<plain:slug>/list-again/", catalog.list_again, name="list-again"),
     path("catalog/tools/<plain:slug>/withdraw/", listings.withdraw, name="withdraw-approval"),
     path("catalog/switches/", switches.switches, name="switches"),
     path("catalog/switches/new/", switches.new_switch, name="new-switch"),

@@ -10,7 +10,7 @@ from uuid import UUID
 from base import db
 from base.addresses import Refused, literal, read_url
 from catalog.models import Connection, Credential, Plugin, PluginVersion, Stage
-from catalog.operations import connections, plugins, variables
+from catalog.operations import connections, listings, plugins, variables
 from catalog.queries.connections import named
 from catalog.rules.manifest import MANIFEST
 from catalog.rules.mcp_servers import IMPORTED, Server, manifest_of
@@ -61,6 +61,8 @@ def take_in(*, tenant: UUID, server: Server, file: str, home: Path, actor: Actor
             compared = _compare(tenant, server, file, allowed)
         if write and compared.done != "kept":
             _write(tenant, server, allowed, compared, home, actor)
+        elif write:  # what it runs lies outside the catalog and may be another by now
+            listings.list_anew(tenant=tenant, tool=server.id, actor=actor)
     except BadPlugin as error:
         return Taken(server, "left out", problems=tuple(_of_the_list(one, server, file) for one in error.problems))
     except (Refused, connections.BadConnection) as error:

@@ -4,8 +4,11 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from django.db.models import F
+
 from base import db
 from base.clock import boot_time
+from catalog import wake
 from catalog.models import Function, Listing, Stage, Tool, Transport
 from catalog.operations import connections, sign_ins
 from catalog.queries.trust import approvals_of
@@ -14,6 +17,8 @@ from catalog.rules.grants import listing_problems, model_name
 from catalog.rules.kinds import traits_of
 from catalog.rules.servers import ListedFunction, MeasuredListing
 from tenants.models import Gate
+from tenants.operations import audit
+from tenants.rules.who import Actor
 
 FIRST_RETRY: Final = 2.0  # seconds after a server that could not be listed, doubled each time
 LAST_RETRY: Final = 300.0
@@ -41,6 +46,7 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing, began: floa
         current = Listing.objects.filter(tool=tool, current=True)
         if current.filter(measured_at__gt=read_at).exists() or connections.changed_since(tool, read_at):
             return False
+        wake.changed()
         problems = listing_problems(tool.slug, [function.name for function in measured.functions])
         asked_since = tool.measure_due_at is not None and read_at < tool.measure_due_at <= now
         tool.measure_due_at, tool.measure_failures = tool.measure_due_at if asked_since else None, 0
@@ -136,6 +142,22 @@ def not_measured(*, tenant: UUID, tool_id: UUID, why: str, status: int | None = 
         tool.down_reason = why
         tool.measure_due_at = _next_try(now, tool.measure_failures)
         tool.save(update_fields=["measure_due_at", "measure_failures", "down_reason"])
+        wake.changed()
+
+
+def list_anew(*, tenant: UUID, tool: str, actor: Actor) -> bool:
+    """Have a tool's servers started anew and listed, as after a change of their code. False: there is no such tool.
+
+    Calls that run go on with the servers they have, which end with the last of them.
+    """
+    with db.write(tenant) as now:
+        found = Tool.objects.filter(plugin_version__stage=Stage.CURRENT, slug=tool)
+        due = {"measure_due_at": now, "measure_failures": 0}
+        if not found.update(server_generation=F("server_generation") + 1, **due):
+            return False
+        audit.record(actor, "tool.listed_anew", f"tool {tool}")
+        wake.changed()
+        return True
 
 
 def measure_again(*, tenant: UUID, tool_id: UUID) -> None:

@@ -62,6 +62,8 @@ class ToolRow:
     waiting: int  # entries of a remote listing that nobody approved
     can_cancel: bool
     can_report: bool
+    being_listed: bool  # a node is about to start its server and read what it offers
+    tried_again_at: datetime | None  # when that is tried again which failed
     kept_apart: str  # what keeps a sandboxed tool's servers apart, as measured
 
     @property
@@ -152,6 +154,8 @@ def tool_row(tool: Tool) -> ToolRow:
         waiting=count_waiting(tool),
         can_cancel=listing.can_cancel if listing else True,
         can_report=listing.can_report if listing else True,
+        being_listed=tool.measure_due_at is not None and not tool.measure_failures,
+        tried_again_at=tool.measure_due_at if tool.measure_failures else None,
         kept_apart=words_for(tool.isolation, network=bool(tool.sandbox and tool.sandbox.get("network"))),
     )
 

@@ -40,7 +40,7 @@ class ServerSpec:
     tenant: UUID
     tool_id: UUID
     tool: str
-    version: str  # digest of the plugin version
+    version: str  # of the plugin's files, and which generation of servers they run in
     credential_version: str
     argv: tuple[str, ...]
     cwd: str

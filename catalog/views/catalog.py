@@ -2,17 +2,19 @@
 
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse
-from django.views.decorators.http import require_GET
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
 
 from base.htmx import page as answer
+from catalog.operations import listings
 from catalog.queries.agent_pages import agent_page, agents_page
 from catalog.queries.pages import catalog_page
 from catalog.queries.tool_page import tool_page
 from catalog.rules.estimates import ERROR, METHOD
 from catalog.rules.reviewing import why_not_review
 from tenants.models import Role
-from tenants.views.place import seat_of
+from tenants.views.place import actor_of, seat_of, seat_with
 
 ABOUT = {"method": METHOD, "error": ERROR}
 
@@ -20,7 +22,8 @@ ABOUT = {"method": METHOD, "error": ERROR}
 @require_GET
 def catalog(request: HttpRequest) -> HttpResponse:
     """Plugins with their tools, functions and agents."""
-    return answer(request, "catalog/catalog.html", {"page": catalog_page(seat_of(request).tenant), **ABOUT})
+    context = {"page": catalog_page(seat_of(request).tenant), **ABOUT}
+    return answer(request, "catalog/catalog.html", context, parts=["catalog-page"])
 
 
 @require_GET
@@ -34,7 +37,17 @@ def tool(request: HttpRequest, slug: str) -> HttpResponse:
     if page is None or (function and page.opened is None):
         raise Http404
     context = {"page": page, "may_see_server": may_see_server, "why_not": why_not_review(seat.role), **ABOUT}
-    return answer(request, "catalog/tool.html", context)
+    context["address"] = request.get_full_path()
+    return answer(request, "catalog/tool.html", context, parts=["tool-page"])
+
+
+@require_POST
+def list_again(request: HttpRequest, slug: str) -> HttpResponse:
+    """Have its server started anew and asked what it offers."""
+    seat = seat_with(request, Role.AUTHOR)
+    if not listings.list_anew(tenant=seat.tenant, tool=slug, actor=actor_of(request)):
+        raise Http404
+    return HttpResponseRedirect(reverse("tool", args=[slug]))
 
 
 @require_GET

@@ -29,7 +29,7 @@ def server_of(tool: Tool, job: UUID | None = None) -> ServerSpec:
         tenant=tool.tenant_id,
         tool_id=tool.pk,
         tool=tool.slug,
-        version=tool.plugin_version.digest,
+        version=f"{tool.plugin_version.digest}.{tool.server_generation}",
         credential_version=credential_version,
         argv=command(tuple(tool.argv), python=sys.executable, home=str(settings.OZ0_HOME)),
         cwd=tool.plugin_version.folder,

@@ -97,7 +97,7 @@ def _show(found: "list[Taken]", dry_run: bool) -> None:
             click.echo("\n".join(f"  {visible(line.strip(), 2_000)}" for line in str(problem).splitlines()), err=True)
     if not found:
         click.echo("the list is empty")
-    elif not dry_run and any(one.done in ("added", "changed") for one in found):
+    elif not dry_run and any(one.done != "left out" for one in found):
         click.echo("\na node lists their functions now: see them at /catalog/, and name them in an agent's `functions`")
         if any(one.server.url and one.done == "added" for one in found):
             click.echo("what a remote server says of itself counts once you approved it there")

@@ -127,7 +127,7 @@ def test_importing_twice_changes_nothing_and_a_changed_entry_changes_only_what_i
                 sorted(Secret.objects.values_list("name", "version")),
                 sorted(PluginVersion.objects.values_list("digest", "stage")),
                 Connection.objects.get().credential_version,
-                AuditEntry.objects.count(),
+                AuditEntry.objects.exclude(verb="tool.listed_anew").count(),
             )
 
     oz0_import(listed(tmp_path, a=entry, b=remote))
@@ -135,6 +135,7 @@ def test_importing_twice_changes_nothing_and_a_changed_entry_changes_only_what_i
     assert oz0_import(listed(tmp_path, a=entry, b=remote)).output.splitlines()[0].startswith("kept a")
     assert state() == before
     with db.read(tenant()):
+        assert AuditEntry.objects.filter(verb="tool.listed_anew").count() == 2  # its code may be another by now
         version = server_of(tool("a")).credential_version
     entry["env"]["GREETING"] = "another"
     done = oz0_import(listed(tmp_path, a=entry, b=remote)).output

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
@@ -11,15 +12,15 @@ from django.conf import LazySettings
 from django.db import connection
 
 from base import db
-from catalog.models import Listing, ServerLog
-from catalog.operations import plugins
+from catalog.models import Function, Listing, ServerLog, Tool
+from catalog.operations import listings, plugins
 from catalog.operations.server_logs import MOST_LINES
 from jobs.models import Call, Job, Starter
 from jobs.operations import intake
 from jobs.rules.states import JOB_FINAL, CallState, JobState
 from jobs.tasks.host import Host
 from tenants.rules.who import SYSTEM
-from tests.builders import a_person, a_tenant
+from tests.builders import a_call, a_person, a_tenant, a_world, see
 from tests.waiting import until
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -75,6 +76,44 @@ def test_a_job_of_an_example_runs_to_its_end_with_no_broker(host: Host, home: Pa
     ledger = next((home / "demo" / "billing").glob("*.jsonl"))
     lines = [json.loads(line) for line in ledger.read_text().splitlines()]
     assert next(line["key"] for line in lines if "key" in line) == calls[0].key
+
+
+SHELF = """
+from mcp.server import MCPServer
+from mcp.types import ToolAnnotations
+
+server = MCPServer("shelf")
+
+
+@server.tool(annotations=ToolAnnotations(ANNOTATIONS))
+def look() -> str:
+    return "SAYS"
+
+
+server.run()
+"""
+
+
+@pytest.mark.rule("C2")
+def test_a_server_whose_code_was_changed_is_started_anew_when_its_tool_is_listed_again(
+    host: Host, tmp_path: Path
+) -> None:
+    world, script = a_world(), tmp_path / "shelf.py"
+    script.write_text(SHELF.replace("ANNOTATIONS", "").replace("SAYS", "before"))
+
+    def kind() -> str:
+        with db.read(world.tenant):
+            return Function.objects.filter(listing__current=True, name="look").values_list("kind", flat=True).get()
+
+    with db.write(world.tenant):
+        Tool.objects.update(argv=[sys.executable, str(script)])
+        listings.measure_soon(Tool.objects.get().pk)
+    until(lambda: kind() == "undeclared", "it was never listed", 60)
+    script.write_text(SHELF.replace("ANNOTATIONS", "read_only_hint=True").replace("SAYS", "after"))
+    listings.list_anew(tenant=world.tenant, tool="shop", actor=SYSTEM)
+    until(lambda: kind() == "read", "it was never listed anew", 60)
+    call = a_call(world, "look", {})
+    until(lambda: see(world, Call, call).state == CallState.SUCCEEDED, "the call was not made", 60)
 
 
 @pytest.mark.rule("C8")

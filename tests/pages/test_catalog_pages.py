@@ -266,6 +266,24 @@ def test_an_odd_approval_moves_nothing(approve: list[str]) -> None:
 
 
 @pytest.mark.rule("C3")
+@pytest.mark.rule("C2")
+def test_a_tool_is_listed_again_when_an_author_says_so_and_by_nobody_else() -> None:
+    world, other = a_world(), a_world("other")
+
+    def rows() -> list[tuple[int, bool]]:
+        with db.read(world.tenant):
+            return [(tool.server_generation, tool.measure_due_at is not None) for tool in Tool.objects.all()]
+
+    for stranger, status in ((a_person(world.tenant, "vic", Role.OPERATOR), 403), (other.person, 404)):
+        assert visitor(world, stranger).post("/catalog/tools/shop/list-again/").status_code == status
+    assert rows() == [(0, False)]
+    author = visitor(world, a_person(world.tenant, "ann", Role.AUTHOR))
+    assert "List again" in author.get("/catalog/tools/shop/").text
+    assert author.post("/catalog/tools/shop/list-again/").headers["Location"] == "/catalog/tools/shop/"
+    assert rows() == [(1, True)]
+    assert "Being listed…" in author.get("/catalog/tools/shop/").text
+
+
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
 def test_who_may_not_approve_reads_why_and_cannot(role: Role) -> None:
     world = a_world()
