@@ -37,6 +37,7 @@ environ.Env.ENVIRON = {**_services(), **os.environ}
 SECRET_KEY: str = env.str("OZ0_SECRET_KEY", default="")
 if not SECRET_KEY:
     raise ImproperlyConfigured("OZ0_SECRET_KEY is not set: run `oz0 up` here first, or set it to 50 random characters")
+OZ0_URL: str = env.str("OZ0_URL", default="http://127.0.0.1:8000")
 SECRET_KEY_FALLBACKS: list[str] = env.list("OZ0_OLD_SECRET_KEYS", default=[])
 DEBUG: bool = env.bool("OZ0_DEBUG", default=False)
 ALLOWED_HOSTS: list[str] = env.list("OZ0_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])

@@ -20,16 +20,18 @@ def make_link(address: str, username: str | None = None) -> str:
 
 
 @click.command("sign-in-link")
-@click.option("--address", default="http://127.0.0.1:8000", show_default=True, help="Where the studio listens.")
+@click.option("--address", default=None, help="Where the studio listens; where `oz0 up` serves it when left out.")
 @click.option("--user", default=None, help="Who is signed in; the first person when left out.")
-def sign_in_link(address: str, user: str | None) -> None:
+def sign_in_link(address: str | None, user: str | None) -> None:
     """Print a link that signs a person in, once, within 10 minutes, on this machine."""
     import django
 
     django.setup()
+    from django.conf import settings
+
     from tenants.operations.sign_in import NoSuchPerson
 
     try:
-        click.echo(make_link(address, user))
+        click.echo(make_link(address or settings.OZ0_URL, user))
     except NoSuchPerson as error:
         raise click.ClickException(str(error)) from error
