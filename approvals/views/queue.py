@@ -15,7 +15,6 @@ from approvals.queries.queue import Queue
 from approvals.rules.deciding import Decider, Question, why_not_decide
 from approvals.views.together import panel
 from approvals.views.waiting_list import beside, hold_id_of, waiting, wanted_of
-from base import ids
 from base.htmx import page as answer_page
 from jobs.operations.holds import BadAnswer
 from tenants.queries.seats import Seat
