@@ -64,6 +64,12 @@ def granted(agent_id: UUID) -> Mapping[str, UUID]:
     return _granted(grants, listings, _unseen_of(remote, listings))
 
 
+def not_listed(agent_id: UUID) -> list[str]:
+    """The tools that an agent is granted something of and whose server was never listed."""
+    found = prepared.fetch(_TOOLS_OF, [agent_id])
+    return sorted(slug for _, slug, _, _, listing in found if slug is not None and listing is None)
+
+
 @lru_cache(_REMEMBERED)
 def _grants_in(functions: str) -> tuple[str, ...]:
     """What an agent's file grants, by its very text."""

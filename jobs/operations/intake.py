@@ -177,7 +177,10 @@ def _take(
         call.kind = function.kind
         call.entry_digest = function.entry_digest
     if ready.reason is not None or function is None:
-        _begin(call, CallState.ERRORED, reason=ready.reason or Why.NO_SUCH_FUNCTION, now=now, detail=ready.trouble)
+        detail = ready.trouble
+        if function is None and (unlisted := functions.not_listed(job.agent_id)):
+            detail += f". Never listed, as its server could not be started or reached: {', '.join(unlisted)}"
+        _begin(call, CallState.ERRORED, reason=ready.reason or Why.NO_SUCH_FUNCTION, now=now, detail=detail)
         return call
     ruling = verdicts.rule_on(call, job)
     if isinstance(ruling, verdicts.Switched):

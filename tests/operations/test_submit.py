@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from base import db
-from catalog.models import Agent, Scope
+from catalog.models import Agent, Listing, Scope
 from jobs.models import Call, Job, Starter
 from jobs.operations import intake
 from jobs.operations.bodies import LARGE, arguments_of
@@ -123,6 +123,16 @@ def test_a_function_of_no_such_name_is_an_error_that_lists_those_there_are() -> 
     row = see(world, Call, a_call(world, "rob\0bery"))
     assert (row.state, row.reason) == (CallState.ERRORED, Why.NO_SUCH_FUNCTION)
     assert "shop__charge" in row.detail
+    assert "Never listed" not in row.detail
+
+
+def test_a_function_of_a_tool_that_was_never_listed_is_an_error_that_names_the_tool() -> None:
+    world = a_world()
+    with db.write(world.tenant):
+        Listing.objects.update(current=False)
+    row = see(world, Call, a_call(world, "charge"))
+    assert (row.state, row.reason) == (CallState.ERRORED, Why.NO_SUCH_FUNCTION)
+    assert "there are: none. Never listed, as its server could not be started or reached: shop" in row.detail
 
 
 def test_the_canonical_arguments_are_what_is_kept_digested_and_sent() -> None:
