@@ -1,6 +1,6 @@
 """The fake provider: what the tools' functions act upon, in a process of its own, with a ledger nobody else writes.
 
-    python provider.py SOCKET LEDGER
+    python -m tests.faults.lab.provider SOCKET LEDGER
 
 A function opens one connection for one call and says in a line of JSON each what happens to it; every line is in the
 ledger, with the time of CLOCK_MONOTONIC, before it is confirmed. A connection that closes before its function said how
@@ -89,5 +89,6 @@ class Provider(socketserver.ThreadingUnixStreamServer):
 
 if __name__ == "__main__":
     with Provider(Path(sys.argv[1]), Ledger(Path(sys.argv[2]))) as listening:
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
         print("ready", flush=True)
-        listening.serve_forever()
+        sys.stdin.read()  # it ends with whoever started it, however that ended
