@@ -13,7 +13,7 @@ from jobs.queries.trace import name_of
 from jobs.rules.limits import MAX_ATTEMPTS
 from jobs.rules.progress import share_done
 from jobs.rules.resume import sentence as how_it_began
-from jobs.rules.states import AttemptState, CallState, HoldKind, HoldState
+from jobs.rules.states import CALL_FINAL, AttemptState, CallState, HoldKind, HoldState
 from jobs.rules.why import sentence
 
 INLINE: int = 64 * 1024  # bytes of a body that is shown without being asked for
@@ -103,13 +103,14 @@ class CallPage:
     attempts: tuple[AttemptRow, ...]
     holds: tuple[HoldRow, ...]
     open_hold: str | None
+    over: bool
     now: datetime
 
 
 def call_page(tenant: UUID, call_id: UUID, *, whole: str = "") -> CallPage | None:
     """One call of the tenant; `whole` names a large value to load after all (`arguments` or `result`)."""
     with db.read(tenant) as now:
-        call = Call.objects.select_related("job", "function").filter(pk=call_id).first()
+        call = Call.objects.select_related("job", "function__tool", "function__listing").filter(pk=call_id).first()
         if call is None:
             return None
         attempts = list(Attempt.objects.filter(call=call).select_related("node").order_by("number"))
@@ -143,6 +144,7 @@ def call_page(tenant: UUID, call_id: UUID, *, whole: str = "") -> CallPage | Non
             attempts=tuple(attempt_row(one) for one in attempts),
             holds=tuple(_hold_row(one) for one in holds),
             open_hold=next((ids.show(ids.HOLD, one.pk) for one in holds if one.closed_at is None), None),
+            over=call.state in CALL_FINAL,
             now=now,
         )
 

@@ -12,7 +12,7 @@ from base import db, ids
 from catalog.models import Agent
 from jobs.models import Hold, Job
 from jobs.rules.states import JOB_FINAL, JobState
-from jobs.rules.why import sentence
+from jobs.rules.why import Why, sentence
 
 PAGE: Final = 50
 MOST_COUNTED: Final = 1_001
@@ -140,5 +140,8 @@ def why_it_ended(job: Job) -> str:
     if job.state == JobState.FAILED or (job.state == JobState.CANCELLING and job.ends_as == JobState.FAILED):
         return job.detail or sentence(job.failure_kind or job.reason)
     if job.state in (JobState.CANCELED, JobState.CANCELLING):
-        return sentence(job.reason)
+        if job.reason == Why.CANCELLED:
+            return "It was cancelled."
+        why = sentence(job.reason)
+        return f"{why} {job.detail}".strip() if job.reason == Why.KILL_SWITCH else why
     return ""

@@ -5,20 +5,14 @@ from datetime import datetime
 from typing import Final
 
 from base import figures
-from catalog.models import Transport
 from jobs.models import Attempt, Call, Hold
+from jobs.queries import stopping
 from jobs.queries.standstill import Standstill
 from jobs.rules.limits import MAX_ATTEMPTS
 from jobs.rules.resume import sentence as how_it_began
 from jobs.rules.states import CallState, Effect, HoldKind, HoldState
 from jobs.rules.why import Why, sentence
 
-CANNOT_INTERRUPT: Final = (
-    "A function that does not look out for it (a plain def) runs on, and what it does may still land."
-)
-ENDS_WITH_SERVER: Final = "The job's own server is ended with it."
-MAY_HAVE_ACTED: Final = "It may have acted before it stopped."
-MAY_STILL_LAND: Final = "It did not say that it stopped: what it does may still land."
 ANSWERS: Final = {
     "approve": "approved",
     "deny": "denied",
@@ -67,18 +61,19 @@ def says_of(call: Call, attempts: list[Attempt], holds: list[Hold], still: Stand
         case CallState.UNKNOWN:
             return Says(f"{sentence(call.reason)} Asked: did it happen?")
         case CallState.CANCELLING:
-            after = "" if call.read_only else f". {ENDS_WITH_SERVER if _has_own_server(call) else CANNOT_INTERRUPT}"
-            asked_at = last.stop_requested_at if last else None
-            return Says("Being stopped for" if asked_at else "Being stopped", since=asked_at, after=after)
+            told = stopping.of_call(call, last, still)
+            return Says(told.text, until=told.until, since=told.since, after=told.after)
         case CallState.CANCELED:
-            return Says(_with_effect(call, last, sentence(call.reason), acted=call.effect != Effect.NONE))
+            return Says(stopping.with_effect(call, last, sentence(call.reason)))
         case CallState.SUCCEEDED | CallState.HAPPENED:
             return Says(_how_it_went(attempts, holds))
         case CallState.REFUSED if call.reason == Why.DENIED:
             return Says(_who(holds, HoldState.ANSWERED) or sentence(call.reason))
+        case CallState.FAILED:
+            return Says(stopping.with_effect(call, last, call.detail or sentence(call.reason)))
         case _:
             text = call.detail or sentence(call.reason)
-            return Says(_with_effect(call, last, text, acted=call.effect == Effect.MAYBE))
+            return Says(stopping.with_effect(call, last, text) if call.effect == Effect.MAYBE else text)
 
 
 def answered(hold: Hold) -> str:
@@ -91,16 +86,6 @@ def answered(hold: Hold) -> str:
         return ""
     waited = figures.duration(hold.closed_at - hold.opened_at)
     return f"{ANSWERS.get(hold.answer, hold.answer)} by {hold.answered_by.get_username()} after {waited}"
-
-
-def _has_own_server(call: Call) -> bool:
-    return call.function is not None and call.function.tool.transport == Transport.SANDBOX
-
-
-def _with_effect(call: Call, last: Attempt | None, text: str, *, acted: bool) -> str:
-    if call.read_only or not acted:
-        return text
-    return f"{text} {MAY_HAVE_ACTED if last is None or last.end_known else MAY_STILL_LAND}"
 
 
 def _running(call: Call, last: Attempt) -> str:

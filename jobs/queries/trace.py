@@ -11,12 +11,14 @@ from django.db.models import F
 
 from base import db, ids
 from jobs.models import Attempt, Call, Hold, Job, JobCounter, Turn
+from jobs.queries import stopping
 from jobs.queries.drawing import Drawing, Drawn
 from jobs.queries.lists import why_it_ended
 from jobs.queries.standstill import Standstill
 from jobs.queries.story import Says, says_of
 from jobs.rules.axis import Fold, Tick
 from jobs.rules.states import JOB_FINAL, CallState, JobState, TurnState
+from jobs.rules.why import Why
 
 WINDOW: Final = 200  # calls on one page
 
@@ -72,6 +74,10 @@ class JobHead:
     state: JobState
     ends_as: str
     why: str
+    stop_asked_by: str
+    stop_asked_at: datetime | None
+    waits_for: str
+    may_have_done: str
     starter: str
     started_by: str
     started_by_id: int | None
@@ -110,7 +116,11 @@ def trace(tenant: UUID, job_id: UUID, *, start: int | None = None) -> Trace | No
     """The trace of a job, from activity `start` or the newest 200 calls; None when the tenant has no such job."""
     with db.read(tenant) as now:
         seq = JobCounter.objects.filter(job_id=job_id).values_list("events", flat=True).first()
-        job = Job.objects.select_related("started_by", "agent__plugin_version").filter(pk=job_id).first()
+        job = (
+            Job.objects.select_related("started_by", "cancel_requested_by", "agent__plugin_version")
+            .filter(pk=job_id)
+            .first()
+        )
         if job is None or seq is None:
             return None
         calls = _window(job_id, start)
@@ -142,8 +152,17 @@ def trace(tenant: UUID, job_id: UUID, *, start: int | None = None) -> Trace | No
 def head(tenant: UUID, job_id: UUID) -> JobHead | None:
     """The head alone; None when the tenant has no such job."""
     with db.read(tenant):
-        job = Job.objects.select_related("started_by", "agent__plugin_version").filter(pk=job_id).first()
+        job = (
+            Job.objects.select_related("started_by", "cancel_requested_by", "agent__plugin_version")
+            .filter(pk=job_id)
+            .first()
+        )
         return _head(job, tokens=0) if job else None
+
+
+def _job(job_id: UUID) -> Job | None:
+    people = ("started_by", "cancel_requested_by")
+    return Job.objects.select_related(*people, "agent__plugin_version").filter(pk=job_id).first()
 
 
 def job_input(tenant: UUID, job_id: UUID) -> object:
@@ -153,7 +172,7 @@ def job_input(tenant: UUID, job_id: UUID) -> object:
 
 
 def _window(job_id: UUID, start: int | None) -> list[Call]:
-    calls = Call.objects.filter(job_id=job_id).defer("arguments").select_related("function")
+    calls = Call.objects.filter(job_id=job_id).defer("arguments").select_related("function__tool", "function__listing")
     calls = calls.annotate(turn_number=F("turn__number"))
     if start is not None:
         return list(calls.filter(activity__gte=start).order_by("activity")[:WINDOW])
@@ -173,7 +192,7 @@ def _by_call(calls: list[Call]) -> tuple[Mapping[UUID, list[Attempt]], Mapping[U
     attempts: dict[UUID, list[Attempt]] = defaultdict(list)
     holds: dict[UUID, list[Hold]] = defaultdict(list)
     shown = [call.pk for call in calls]
-    for attempt in Attempt.objects.filter(call_id__in=shown).order_by("number"):
+    for attempt in Attempt.objects.filter(call_id__in=shown).select_related("node").order_by("number"):
         attempts[attempt.call_id].append(attempt)
     for hold in Hold.objects.filter(call_id__in=shown).select_related("answered_by").order_by("opened_at"):
         holds[hold.call_id].append(hold)
@@ -241,6 +260,7 @@ def name_of(call: Call) -> str:
 
 
 def _head(job: Job, *, tokens: int) -> JobHead:
+    person = job.cancel_requested_by.get_username() if job.cancel_requested_by else ""
     return JobHead(
         id=job.pk,
         shown_id=ids.show(ids.JOB, job.pk),
@@ -249,7 +269,11 @@ def _head(job: Job, *, tokens: int) -> JobHead:
         plugin_version=job.agent.plugin_version.version,
         state=JobState(job.state),
         ends_as=job.ends_as,
-        why=why_it_ended(job),
+        why="" if person and job.reason == Why.CANCELLED else why_it_ended(job),
+        stop_asked_by=person,
+        stop_asked_at=job.cancel_requested_at,
+        waits_for=stopping.of_job(job) if job.state == JobState.CANCELLING else "",
+        may_have_done=stopping.what_it_may_have_done(job),
         starter=job.starter,
         started_by=job.started_by.get_username() if job.started_by else "",
         started_by_id=job.started_by_id,

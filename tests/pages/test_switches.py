@@ -1,6 +1,7 @@
 """The pages of kill switches and pauses: what they foretell, what they did, who may, and what goes on afterwards."""
 
 import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ NEW = "/catalog/switches/new/"
 
 def plain(html: str) -> str:
     """The page's words."""
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", html))
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", html)))
 
 
 def foretold(client: Client, **target: str) -> str:
