@@ -25,6 +25,7 @@ from jobs.operations.holds import BadAnswer
 from tenants.models import User
 from tenants.views.place import actor_of, seat_of
 
+ANSWERED = "answered"  # in the address: an answer was just given, so no other question is open
 SAID = {"happened": "You said that {} happened", "again": "You had {} run again", "stop": "You stopped the jobs of {}"}
 
 
@@ -34,11 +35,11 @@ def group(request: HttpRequest, shown: str) -> HttpResponse:
     anchor = hold_id_of(shown)
     if request.method == "POST":
         return _answer(request, shown, anchor)
-    found = _group(request, anchor)
-    if found is None:
+    answered = ANSWERED in request.GET
+    found = None if answered else _group(request, anchor)
+    if found is None and not answered:
         messages.info(request, "Nothing of that group waits any more.")
-        return HttpResponseRedirect(f"{reverse('approvals')}?{wanted_of(request).query}")
-    return _page(request, found)
+    return _page(request, shown, found)
 
 
 def panel(request: HttpRequest, found: Together) -> dict[str, Any]:
@@ -85,9 +86,20 @@ def _group(request: HttpRequest, anchor: UUID) -> Together | None:
         raise Http404 from error
 
 
-def _page(request: HttpRequest, found: Together, *, error: str = "", status: int = 200) -> HttpResponse:
-    context = {**beside(request, waiting(request)), "error": error, **panel(request, found)}
+def _page(
+    request: HttpRequest, shown: str, found: Together | None, *, error: str = "", status: int = 200
+) -> HttpResponse:
+    """The list with the group beside it. After an answer nothing is open: a second press answers nothing unread."""
+    opened = (
+        panel(request, found) if found else {"address": reverse("group", args=[shown]), "here": _nothing_open(request)}
+    )
+    context = {**beside(request, waiting(request)), "error": error, **opened}
     return answer_page(request, "approvals/queue.html", context, parts=["approvals-page"], status=status)
+
+
+def _nothing_open(request: HttpRequest) -> str:
+    query = wanted_of(request).query
+    return f"{ANSWERED}=1&{query}" if query else f"{ANSWERED}=1"
 
 
 def _answer(request: HttpRequest, shown: str, anchor: UUID) -> HttpResponse:
@@ -95,7 +107,9 @@ def _answer(request: HttpRequest, shown: str, anchor: UUID) -> HttpResponse:
     seat = seat_of(request)
     given = request.POST.getlist("answer")
     if len(given) != 1 or given[0] not in SAID:
-        return _refused(request, anchor, f"An answer is one of: {', '.join(sorted(SAID))}. Nothing was changed.", 400)
+        return _refused(
+            request, shown, anchor, f"An answer is one of: {', '.join(sorted(SAID))}. Nothing was changed.", 400
+        )
     if forbidden := _why_none(request, anchor, given[0]):
         raise PermissionDenied(forbidden)
     try:
@@ -108,10 +122,9 @@ def _answer(request: HttpRequest, shown: str, anchor: UUID) -> HttpResponse:
             shown=request.POST.get("shown", ""),
         )
     except BadAnswer as error:
-        return _refused(request, anchor, f"Nothing was answered: {error}.", 409)
+        return _refused(request, shown, anchor, f"Nothing was answered: {error}.", 409)
     _tell(request, given[0], ended)
-    place = reverse("group", args=[shown]) if ended.refused else reverse("approvals")
-    return HttpResponseRedirect(f"{place}?{wanted_of(request).query}")
+    return HttpResponseRedirect(f"{reverse('group', args=[shown])}?{_nothing_open(request)}")
 
 
 def _why_none(request: HttpRequest, anchor: UUID, answer: str) -> str:
@@ -124,12 +137,11 @@ def _why_none(request: HttpRequest, anchor: UUID, answer: str) -> str:
     return whys[0] or "" if all(whys) else ""
 
 
-def _refused(request: HttpRequest, anchor: UUID, error: str, status: int) -> HttpResponse:
+def _refused(request: HttpRequest, shown: str, anchor: UUID, error: str, status: int) -> HttpResponse:
     found = _group(request, anchor)
     if found is None:
         messages.error(request, error)
-        return HttpResponseRedirect(f"{reverse('approvals')}?{wanted_of(request).query}")
-    return _page(request, found, error=error, status=status)
+    return _page(request, shown, found, error=error, status=status)
 
 
 def _tell(request: HttpRequest, answer: str, ended: Outcomes) -> None:

@@ -13,6 +13,7 @@ from jobs.rules.resume import sentence as how_it_began
 from jobs.rules.states import CallState, Effect, HoldKind, HoldState
 from jobs.rules.why import Why, sentence
 
+EARLIER: Final = "an earlier one got no answer and may have acted."
 ANSWERS: Final = {
     "approve": "approved",
     "deny": "denied",
@@ -71,6 +72,8 @@ def says_of(call: Call, attempts: list[Attempt], holds: list[Hold], still: Stand
             return Says(_who(holds, HoldState.ANSWERED) or sentence(call.reason))
         case CallState.FAILED:
             return Says(stopping.with_effect(call, last, call.detail or sentence(call.reason)))
+        case CallState.ERRORED if call.effect == Effect.MAYBE and len(attempts) > 1:
+            return Says(f"Attempt {len(attempts)} was answered with an error; {EARLIER}")
         case _:
             text = call.detail or sentence(call.reason)
             return Says(stopping.with_effect(call, last, text) if call.effect == Effect.MAYBE else text)

@@ -6,6 +6,10 @@ from jobs.rules.states import CallState, Effect
 from jobs.rules.why import Why
 
 MAY_HAVE_ACTED: Final = " It may have acted before it stopped: check before doing it again."
+ACTED_EARLIER: Final = (
+    "\n\nThis was the answer to a further attempt. An earlier attempt of this call got no answer and may have acted:"
+    " the error may come from that. Check before doing it again."
+)
 NOTHING_MADE: Final = " Nothing was done."
 
 
@@ -14,6 +18,8 @@ def for_model(
 ) -> str:
     """The text for a final (or unknown) call. `answer` is the tool's own text, `note` what a person wrote."""
     if state in (CallState.SUCCEEDED, CallState.ERRORED) and reason not in (Why.BAD_ARGUMENTS, Why.NO_SUCH_FUNCTION):
+        if state is CallState.ERRORED and effect is Effect.MAYBE and not read_only:
+            return answer + ACTED_EARLIER
         return answer
     acted = "" if read_only else (NOTHING_MADE if effect is Effect.NONE else MAY_HAVE_ACTED)
     match state:

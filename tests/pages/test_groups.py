@@ -121,8 +121,12 @@ def test_they_happened_is_one_decision_one_audit_entry_and_one_move_for_each(dat
     calls = a_flood(world, "note", "note", "note")
     client = visitor(world)
     form = form_of(client, group_url(holds_of(world, calls)[0]))
-    page = send(client, form, "happened", note="all three are in the ledger")
-    assert "You said that 3 calls happened." in plain(text_of(page))
+    other = a_flood(world, "note", "note", "note", end=End.TIMED_OUT)
+    page = text_of(send(client, form, "happened", note="all three are in the ledger"))
+    assert "You said that 3 calls happened." in plain(page)
+    assert "3 calls of shop" in plain(page)  # the other group is in the list
+    assert "data-key" not in page  # and not open, so that a second press answers nothing unread
+    assert states(world, other) == [CallState.UNKNOWN] * 3
     assert states(world, calls) == [CallState.HAPPENED] * 3
     assert "all three are in the ledger" in told(world, calls[2])
     with db.read(world.tenant):

@@ -35,6 +35,7 @@ from tests.builders import (
     swept,
     the_hold,
     the_job,
+    told,
 )
 from tests.pages.test_switches import plain
 from tests.pages.visitors import job_url, text_of, visitor
@@ -202,3 +203,19 @@ def test_a_busy_call_says_why_it_waits_and_counts_down_to_its_next_attempt(datab
         assert "The service asked to wait 1 m 00 s" in page
     html = text_of(visitor(world).get(f"/calls/{ids.show(ids.CALL, call)}/"))
     assert re.search(r"Attempt 2 of 4 in</bdi> <span data-countdown=\"[0-9.]+\">", html)
+
+
+@pytest.mark.rule("U10")
+def test_the_error_of_a_second_try_is_shown_and_told_as_that_and_not_as_if_nothing_had_happened(
+    database: Postgres,
+) -> None:
+    world = a_world()
+    call, hold = an_unknown_call(world)  # a delete that had landed, without a key: the second finds nothing to delete
+    answered(world, hold, Answer.AGAIN)
+    row = made(world, call, an_outcome(End.ANSWERED, text="there is no such order", is_error=True))
+    assert (row.state, row.effect) == (CallState.ERRORED, "maybe")
+    page = call_of(world, call)
+    assert "Attempt 2 was answered with an error; an earlier one got no answer and may have acted." in page
+    assert "effect may have acted" in page
+    assert told(world, call).startswith("there is no such order\n\nThis was the answer to a further attempt.")
+    assert "may have acted" in told(world, call)
