@@ -47,7 +47,6 @@ class Axis:
             return self.stops[0][1]
         for (left, left_x), (right, right_x) in pairwise(self.stops):
             if at <= right:
-                # rounding may go past the right end
                 return min(right_x, left_x + (right_x - left_x) * (at - left) / (right - left))
         return self.stops[-1][1]
 
@@ -86,10 +85,10 @@ def lay_out(busy: Iterable[tuple[float, float]], *, start: float, end: float) ->
     stops, folds = [(start, 0.0)], []
     for left, right in folded:
         at, place = stops[-1]
-        fold_x = place + (left - at) * scale
+        fold_x = min(100.0, place + (left - at) * scale)  # rounding may go past the end
         if left > at:
             stops.append((left, fold_x))
-        stops.append((right, fold_x + FOLD_WIDTH))
+        stops.append((right, min(100.0, fold_x + FOLD_WIDTH)))
         folds.append(Fold(left, right, fold_x, FOLD_WIDTH))
     if stops[-1][0] < end:
         stops.append((end, 100.0))

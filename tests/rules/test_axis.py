@@ -12,7 +12,8 @@ spans = st.lists(st.tuples(moments, moments).map(lambda pair: (min(pair), max(pa
 
 
 @given(spans, st.floats(0, 200_000), st.lists(moments, min_size=2, max_size=8))
-@example([(0.0, 33555.0)], 41943.25167450044, [41944.0, 41943.25167450044])  # rounding went past 100
+@example([(0.0, 33555.0)], 41943.25167450044, [41944.0, 41943.25167450044])  # in these rounding went past 100
+@example([(0.0, 1.7035020528655878)], 16386.0, [0.0, 16386.0])
 def test_places_rise_with_time_and_stay_between_0_and_100(
     busy: list[tuple[float, float]], end: float, at: list[float]
 ) -> None:
