@@ -1,6 +1,7 @@
 # The commands of this repository; `make` alone lists them. They work from any folder: make -C path/to/checkout run.
 #   PORT=8000                where make run serves its pages
 #   PYTHON=/path/to/python   which Python (3.12 to 3.14) .venv is made from
+#   WITH=tests/pages         what make check runs besides
 #   MINUTES=5 SEED=7         how long make chaos runs, and from which seed it draws
 #   VENV=folder              use an environment you made yourself and leave .venv alone
 
@@ -17,8 +18,8 @@ PYTEST := $(BIN)/python -m pytest
 FAST := -n 4 --dist worksteal -m "not browser and not faults"
 KILLING := -n 3 --dist loadfile -m "faults and not browser"
 BROWSING := -n 2 --dist loadfile -m browser
-# The developer's loop leaves out what starts servers: nodes, tools, commands, examples.
-LOOP := -n 3 --dist worksteal -m "not browser and not faults" tests/rules tests/repo tests/operations tests/pages
+# The developer's loop is decisions and the tree: nothing that starts servers, and no installing. Name a folder besides.
+LOOP := -n 3 --dist worksteal -m "not browser and not faults" tests/rules tests/repo --ignore=tests/repo/test_make.py
 # These read the settings and need no database.
 SETTINGS := OZ0_SECRET_KEY=unused DATABASE_URL=postgres://unused@127.0.0.1/unused
 
@@ -39,8 +40,8 @@ test: $(READY) browser static ## Prove everything, with a real browser and kille
 	if [ -n "$$failed" ]; then echo "make test: FAILED in:$$failed (each part's summary is above)"; exit 1; fi; \
 	echo "make test: all passed"
 
-check: $(READY) static ## The developer's loop: all that starts no server, no browser and kills nothing
-	$(PYTEST) -q $(LOOP)
+check: $(READY) static ## The developer's loop, under a minute: types, decisions, the tree; WITH=tests/pages adds more
+	$(PYTEST) -q $(LOOP) $(WITH)
 
 fix: $(READY) ## Format the code and mend what can be mended by itself
 	$(BIN)/ruff check --fix-only --quiet .

@@ -31,13 +31,13 @@ def test_an_admin_adds_a_connection_signs_in_at_its_provider_and_out_again(
     expect(page.get_by_text("Nobody is signed in")).to_be_visible()
 
     page.get_by_role("button", name="Sign in").click()  # leaves for the provider, which sends back at once
-    expect(page.get_by_text("Signed in.", exact=False).first).to_be_visible()
+    expect(page.get_by_text("Signed in.", exact=False).first).to_be_visible(timeout=30_000)  # loads what it talks with
     expect(page.get_by_text("papers")).to_be_visible()
     assert "/oauth/" not in page.url and "code=" not in page.url
     assert [path for path in guarded.asked if path in ("/authorize", "/token")] == ["/authorize", "/token"]
 
     page.get_by_role("button", name="Sign out").last.click()
-    expect(page.get_by_text("here and at the provider")).to_be_visible()
+    expect(page.get_by_text("here and at the provider")).to_be_visible(timeout=30_000)
     assert len(guarded.revoked) == 2
 
 
@@ -53,5 +53,5 @@ def test_a_provider_with_an_odd_sign_in_address_is_never_gone_to(page: Page, wor
     page.get_by_label("What its server is shown").select_option("oauth")
     page.get_by_role("button", name="Add").click()
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_contain_text("sign-in address is refused")
+    expect(page.get_by_role("alert")).to_contain_text("sign-in address is refused", timeout=30_000)
     assert "gone" not in page.title()
