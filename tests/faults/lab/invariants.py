@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from base.tags import status
 from jobs.rules.limits import MAX_ATTEMPTS
 from jobs.rules.states import AttemptState, CallState, Effect
 from tests.faults.lab.classes import FAR, can_stop
@@ -60,12 +61,13 @@ def none_is_nothing(seen: Evidence) -> Iterator[str]:
 
 def maybe_is_shown(seen: Evidence) -> Iterator[str]:
     """RULES L2, U10: the pages say what the call may have done, in its effect and where it ended, in words."""
-    kind = seen.trial.kind
-    if not kind.reads and f"effect <b>{seen.effect}</b>" not in seen.call_page:
+    kind, label = seen.trial.kind, f"effect {status('effect', seen.effect, 'bare')}"
+    if not kind.reads and label not in seen.call_page:
         yield f"the call's page does not say that its effect is {seen.effect}"
     ended = seen.state in (CallState.CANCELED, CallState.FAILED) and seen.effect == Effect.MAYBE
     words = ("may have acted", "may still land", "Nobody knows")
-    if ended and not any(word in page for page in (seen.call_page, seen.job_page) for word in words):
+    said = seen.call_page.replace(label, "") + seen.job_page
+    if ended and not any(word in said for word in words):
         yield "no page says that it may have acted"
 
 

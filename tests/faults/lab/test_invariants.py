@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from base.tags import status
 from tests.faults.lab.draw import Trial
 from tests.faults.lab.evidence import Evidence, Line, Made, Noted
 from tests.faults.lab.invariants import INVARIANTS, broken
@@ -32,7 +33,7 @@ def made(number: int, state: str = "answered", start: float = 0, end: float | No
 
 def pages(state: str, effect: str, attempts: int, job: str, more: str = "") -> dict[str, str]:
     tried = "".join(f"<b>Attempt {number + 1}</b>" for number in range(attempts))
-    call = f'<span class="word">{state}</span> effect <b>{effect}</b> {tried} {more}'
+    call = f'<span class="word">{state}</span> effect {status("effect", effect, "bare")} {tried} {more}'
     return {"call_page": call, "job_page": f'<span class="word">{job}</span>'}
 
 
