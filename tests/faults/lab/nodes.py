@@ -1,13 +1,15 @@
 """The lab's nodes: born with a crash point or blind to some commits, killed, frozen and drained, and born again."""
 
-import os
 import re
 import signal
 import time
 from collections import Counter
+from contextlib import suppress
 from random import Random
 from typing import Final
 from uuid import UUID
+
+import psutil
 
 from base import crash_points
 from jobs.models import Node
@@ -44,7 +46,7 @@ class Nodes:
             self._ended(node)
         for thaws, node in [pair for pair in self._frozen if pair[0] <= time.monotonic()]:
             self._frozen.remove((thaws, node))
-            node.ask(signal.SIGCONT)
+            _tell(node, signal.SIGCONT)
             self._alive.append(node)
         while len(self._alive) < self._many:
             self._bear(armed=armed)
@@ -79,15 +81,15 @@ class Nodes:
         self._struck[node.pid] = how
         match how:
             case "kill":
-                os.kill(node.pid, signal.SIGKILL)
+                _tell(node, signal.SIGKILL)
             case "freeze":
-                node.ask(signal.SIGSTOP)
+                _tell(node, signal.SIGSTOP)
                 self._alive.remove(node)
                 self._frozen.append((time.monotonic() + FROZEN, node))
                 self.counted["freeze"] += 1
                 self._armed.setdefault(node.pid, "")
             case "drain":
-                node.ask(signal.SIGTERM)
+                _tell(node, signal.SIGTERM)
 
     def struck(self, pids: list[int]) -> frozenset[str]:
         """What was done to the nodes with these process ids."""
@@ -109,3 +111,9 @@ class Nodes:
     def thaw(self) -> None:
         """Let every frozen node go on."""
         self._frozen = [(0.0, node) for _, node in self._frozen]
+
+
+def _tell(node: RunningNode, number: signal.Signals) -> None:
+    """Send a signal; one that has just ended at its crash point takes none, and is counted as ended by that."""
+    with suppress(psutil.NoSuchProcess):
+        node.ask(number)
