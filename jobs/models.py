@@ -84,6 +84,7 @@ class Job(TenantRow):
     on_unknown = word(help_text="ask or fail, resolved at the start (RULES U5)")
     output = models.TextField(blank=True)
     next_activity = models.PositiveIntegerField(default=1)
+    calls_before = models.PositiveIntegerField(default=0, help_text="calls of the runs before this one")
     turns_made = models.PositiveIntegerField(default=0)
     turn_due_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
@@ -92,6 +93,11 @@ class Job(TenantRow):
     deadline_at = models.DateTimeField(null=True, help_text="when its agent's limit of minutes is reached")
     cancel_requested_at = models.DateTimeField(null=True)
     cancel_requested_by = models.ForeignKey("tenants.User", null=True, on_delete=models.PROTECT, related_name="+")
+
+    @property
+    def calls_made(self) -> int:
+        """How many calls it has asked for, in all its runs."""
+        return self.calls_before + self.next_activity - 1
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -138,7 +144,8 @@ class Turn(TenantRow):
     """One question to the model and its answer."""
 
     job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="turns", db_constraint=False)
-    number = models.PositiveIntegerField()
+    number = models.PositiveIntegerField(help_text="counted over all runs of the job")
+    run_number = models.PositiveIntegerField(default=0)
     state = word(default=TurnState.ASKED)
     seq = models.PositiveIntegerField(default=0)
     node = models.ForeignKey(Node, null=True, on_delete=models.PROTECT, related_name="+")

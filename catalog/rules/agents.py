@@ -32,10 +32,14 @@ class RehearsalCall:
 
 @dataclass(frozen=True, slots=True)
 class RehearsalTurn:
-    """What the model would answer: some words, some calls made side by side, or both. The last turn has no calls."""
+    """What the model would answer: some words, some calls made side by side, or both. The last turn has no calls.
+
+    One with `continues` has no calls either: the job continues as new, with its input changed by that.
+    """
 
     say: str = ""
     calls: tuple[RehearsalCall, ...] = ()
+    continues: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,8 @@ def _read_back(definition: Mapping[str, Any]) -> AgentSpec:
     kept = dict(definition)
     kept["limits"] = Limits(**kept["limits"])
     kept["rehearsal"] = tuple(
-        RehearsalTurn(turn["say"], tuple(RehearsalCall(**call) for call in turn["calls"])) for turn in kept["rehearsal"]
+        RehearsalTurn(turn["say"], tuple(RehearsalCall(**call) for call in turn["calls"]), turn.get("continues"))
+        for turn in kept["rehearsal"]
     )
     for name in ("harness", "functions", "skills"):
         kept[name] = tuple(kept[name])
@@ -120,6 +125,7 @@ def fill_turn(turn: RehearsalTurn, values: Values) -> RehearsalTurn:
     return RehearsalTurn(
         say=fill_text(turn.say, values),
         calls=tuple(RehearsalCall(call.tool, call.function, fill(call.arguments, values)) for call in turn.calls),
+        continues=None if turn.continues is None else fill(turn.continues, values),
     )
 
 
@@ -187,25 +193,47 @@ def _rehearsal(fields: Fields, functions: tuple[str, ...], inputs: frozenset[str
         say = turn.text("say")
         _templated(turn, "say", [say], allowed)
         calls = tuple(_call(call, functions, allowed) for call in turn.maps("call"))
-        if not say and not calls:
+        continues = _continues(turn, inputs, allowed)
+        if not say and not calls and continues is None:
             turn.notes.add(
                 turn.line, turn.path, "a turn says nothing and calls nothing", "write `say:`, `call:` or both"
             )
         last = at == len(written) - 1
         if last and turn.has("call"):
             turn.note("call", "the last turn still calls", "end with a turn that only says something")
-        if not last and not turn.has("call"):
+        if last and turn.has("continue_as_new"):
+            turn.note("continue_as_new", "nothing comes after the last turn", "write the next run's turns after it")
+        if not last and not turn.has("call") and continues is None:
             turn.note(
                 "say",
                 "a turn without calls ends the job, so later turns never come",
                 "give it calls or make it the last",
             )
         turn.done()
-        before += len(calls)
-        turns.append(RehearsalTurn(say, calls))
+        before = 0 if continues is not None else before + len(calls)
+        turns.append(RehearsalTurn(say, calls, continues))
     if fields.has(REHEARSAL) and not turns:
         fields.note(REHEARSAL, "has no turns", "write at least one turn, such as `- say: Done.`")
     return tuple(turns)
+
+
+def _continues(turn: Fields, inputs: frozenset[str], allowed: Allowed) -> dict[str, Any] | None:
+    """The input that a turn's `continue_as_new` goes on with; None where it has none."""
+    if not turn.has("continue_as_new"):
+        return None
+    if turn.has("call"):
+        turn.note("continue_as_new", "a turn that calls does not end its run", "give it a turn of its own, after this")
+    fields = turn.map("continue_as_new")
+    values: dict[str, Any] = {}
+    for name in fields.names() if fields else ():
+        item = fields.take(name) if fields else None
+        values[name] = item.plain() if item else None
+        if fields and name not in inputs:
+            takes = ", ".join(sorted(inputs)) or "none"
+            fields.note(name, "is no input of the agent", f"name it in `input:` too; there are: {takes}")
+        elif fields:
+            _templated(fields, name, texts_in(values[name]), allowed)
+    return values
 
 
 def _call(fields: Fields, functions: tuple[str, ...], allowed: Allowed) -> RehearsalCall:

@@ -21,4 +21,4 @@ def ask(order: TurnOrder, *, home: str) -> TurnOutcome:
         Wanted(model_name(call.tool, call.function), dict(call.arguments), f"r{order.number}.{place}")
         for place, call in enumerate(turn.calls, start=1)
     )
-    return TurnAnswer(say=turn.say, wanted=wanted, model="rehearsal")
+    return TurnAnswer(say=turn.say, wanted=wanted, continues=turn.continues, model="rehearsal")

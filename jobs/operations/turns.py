@@ -1,7 +1,7 @@
 """One question to the model: claimed, asked by a node, settled into calls or the job's end (RULES G2)."""
 
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import Any, assert_never
 from uuid import UUID
 
 from base import db
@@ -14,7 +14,7 @@ from jobs.operations import cancel, events, intake, moves
 from jobs.queries import history, locks
 from jobs.rules.limits import TURN_LIMIT
 from jobs.rules.states import JobState, NodeState, TurnState
-from jobs.rules.turns import TurnAnswer, TurnFailed, TurnOrder, TurnOutcome, Wanted
+from jobs.rules.turns import TurnAnswer, TurnFailed, TurnOrder, TurnOutcome
 from jobs.rules.why import Why
 
 
@@ -62,7 +62,7 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
             asked=turn.asked,
             agent=agent,
             given=job.input,
-            past=history.past_turns(job.pk),
+            past=history.past_turns(job),
         )
 
 
@@ -76,7 +76,13 @@ def _ask(job: Job, node_id: UUID, *, limit_at: datetime) -> Turn:
         )
         return lost
     turn = Turn(
-        tenant_id=job.tenant_id, job=job, number=job.turns_made + 1, node_id=node_id, asked_at=now, limit_at=limit_at
+        tenant_id=job.tenant_id,
+        job=job,
+        number=job.turns_made + 1,
+        run_number=job.run_number,
+        node_id=node_id,
+        asked_at=now,
+        limit_at=limit_at,
     )
     moves.begin_turn(turn)
     return turn
@@ -124,28 +130,46 @@ def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome) -> 
                     model=storable(outcome.model)[:200],
                     usage=dict(outcome.usage),
                 )
-                _go_on(job, turn, say=say, wanted=list(outcome.wanted))
+                _go_on(job, turn, outcome, say=say)
             case never:
                 assert_never(never)
         events.judge_later(job.pk)
     return True
 
 
-def _go_on(job: Job, turn: Turn, *, say: str, wanted: list[Wanted]) -> None:
+def _go_on(job: Job, turn: Turn, answer: TurnAnswer, *, say: str) -> None:
     now = db.must_write()
+    wanted = list(answer.wanted)
     job.turns_made = turn.number
     job.save(update_fields=["turns_made"])
     if job.state == JobState.CANCELLING:
+        return
+    if answer.continues is not None and not wanted:
+        _continue_as_new(job, storable(answer.continues))
         return
     if not wanted:
         moves.job(job, JobState.COMPLETED, reason=Why.DONE, now=now, output=say)
         return
     most = from_json(job.agent.definition).limits.calls
-    if job.next_activity - 1 + len(wanted) > most:
+    if job.calls_made + len(wanted) > most:
         limit = f"its agent may make {most} calls (limits.calls)"
         cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit", detail=limit, now=now)
         return
     intake.submit(job=job, turn=turn, wanted=wanted, now=now)
+
+
+def _continue_as_new(job: Job, given: dict[str, Any]) -> None:
+    """Begin the job's next run: its model reads nothing of the runs before, its calls count from 1 (RULES K2, G3).
+
+    An answered turn without calls leaves nothing of the job open. What the agent's limits count goes on counting: they
+    are the job's, and a job could else go on for ever.
+    """
+    job.calls_before = job.calls_made
+    job.run_number += 1
+    job.next_activity = 1
+    before, job.input = job.input, {**job.input, **given}
+    job.save(update_fields=["calls_before", "run_number", "next_activity", "input"])
+    events.record(job.pk, "job.continued", run=job.run_number, before=before, input=job.input)
 
 
 def _end(job: Job, *, reason: Why, detail: str) -> None:

@@ -93,6 +93,7 @@ class CallPage:
     rule: str
     policy: int
     key: str
+    run_number: int
     activity: int
     most_attempts: int
     arguments: Value
@@ -134,6 +135,7 @@ def call_page(tenant: UUID, call_id: UUID, *, whole: str = "") -> CallPage | Non
             rule=call.rule_id,
             policy=call.policy_number,
             key=call.key,
+            run_number=call.run_number,
             activity=call.activity,
             most_attempts=MAX_ATTEMPTS if call.retry_safe else 1,
             arguments=value_of(call.arguments, call.arguments_body_id, whole=whole == "arguments"),

@@ -2,22 +2,23 @@
 
 from uuid import UUID
 
-from jobs.models import Call, Turn
+from jobs.models import Call, Job, Turn
 from jobs.rules import texts
 from jobs.rules.states import CallState, Effect, TurnState
 from jobs.rules.turns import PastCall, PastTurn
 
 
-def past_turns(job_id: UUID) -> tuple[PastTurn, ...]:
-    """Every answered turn of a job with its calls, oldest first."""
+def past_turns(job: Job) -> tuple[PastTurn, ...]:
+    """Every answered turn of a job's present run with its calls, oldest first."""
     calls: dict[UUID, list[PastCall]] = {}
-    for call in Call.objects.filter(job_id=job_id).select_related("result_body", "arguments_body").order_by("activity"):
+    run = Call.objects.filter(job=job, run_number=job.run_number)
+    for call in run.select_related("result_body", "arguments_body").order_by("activity"):
         if call.turn_id is not None:
             arguments = call.arguments_body.data if call.arguments_body else call.arguments
             calls.setdefault(call.turn_id, []).append(
                 PastCall(call.model_name, call.model_call_id, arguments, text_for_model(call))
             )
-    turns = Turn.objects.filter(job_id=job_id, state=TurnState.ANSWERED).order_by("number")
+    turns = Turn.objects.filter(job=job, run_number=job.run_number, state=TurnState.ANSWERED).order_by("number")
     return tuple(PastTurn(turn.say, tuple(calls.get(turn.pk, ()))) for turn in turns)
 
 

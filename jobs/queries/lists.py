@@ -127,7 +127,7 @@ def _row(job: Job, asks: int) -> JobRow:
         why=why_it_ended(job),
         starter=job.starter,
         started_by=job.started_by.get_username() if job.started_by else "",
-        calls=job.next_activity - 1,
+        calls=job.calls_made,
         asks=asks,
         created_at=job.created_at,
         started_at=job.started_at,

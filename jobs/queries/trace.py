@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import F
 
 from base import db, ids
-from jobs.models import Attempt, Call, Hold, Job, JobCounter, Turn
+from jobs.models import Attempt, Call, Event, Hold, Job, JobCounter, Turn
 from jobs.queries import stopping
 from jobs.queries.drawing import Drawing, Drawn
 from jobs.queries.lists import why_it_ended
@@ -94,12 +94,15 @@ class JobHead:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The page. `seq` is the newest event that it surely shows; `before` and `after` are activities to page to.
+    """The page, of one of the job's `runs`, counted from 0: it continued as new between two (RULES G3).
 
-    `stands` says why the job's due turn is not asked, when there is a reason.
+    `seq` is the newest event that it surely shows; `before` and `after` are activities to page to. `stands` says why
+    the job's due turn is not asked, when there is a reason.
     """
 
     head: JobHead
+    run: int
+    runs: int
     stands: str
     seq: int
     now: datetime
@@ -111,31 +114,37 @@ class Trace:
     before: int | None
     after: int | None
 
+    @property
+    def continued(self) -> int:
+        """How often the job continued as new."""
+        return self.runs - 1
 
-def trace(tenant: UUID, job_id: UUID, *, start: int | None = None) -> Trace | None:
-    """The trace of a job, from activity `start` or the newest 200 calls; None when the tenant has no such job."""
+
+def trace(tenant: UUID, job_id: UUID, *, start: int | None = None, run: int | None = None) -> Trace | None:
+    """The trace of a job's `run` or newest one, from activity `start` or the newest 200 calls of it.
+
+    None when the tenant has no such job, or the job no such run.
+    """
     with db.read(tenant) as now:
         seq = JobCounter.objects.filter(job_id=job_id).values_list("events", flat=True).first()
-        job = (
-            Job.objects.select_related("started_by", "cancel_requested_by", "agent__plugin_version")
-            .filter(pk=job_id)
-            .first()
-        )
-        if job is None or seq is None:
+        job = _job(job_id)
+        if job is None or seq is None or (run or 0) > job.run_number:
             return None
-        calls = _window(job_id, start)
+        run = job.run_number if run is None else run
+        calls = _window(job_id, run, start)
         first = calls[0].activity if calls else 1
-        turns = _turns(job_id, calls, newest=start is None)
+        turns = _turns(job_id, run, calls, newest=start is None)
         attempts, holds = _by_call(calls)
         still = Standstill(job, now)
         stories = {call.pk: says_of(call, attempts[call.pk], holds[call.pk], still) for call in calls}
         head, stands = _head(job, tokens=_tokens(job_id)), still.why_no_turn()
-        last = calls[-1].activity if calls else job.next_activity
-        after = last + 1 if last + 1 < job.next_activity else None
-    origin = turns[0].asked_at if turns and first > 1 else job.created_at
-    drawing = Drawing(turns, calls, attempts, origin=origin, end=job.ended_at or now)
+        after = calls[-1].activity + 1 if calls and _goes_on(calls[-1]) else None
+    origin = turns[0].asked_at if turns and (first > 1 or run) else job.created_at
+    drawing = Drawing(turns, calls, attempts, origin=origin, end=_end_of(job, run, turns) or now)
     return Trace(
         head=head,
+        run=run,
+        runs=job.run_number + 1,
         stands=stands,
         seq=seq,
         now=now,
@@ -152,11 +161,7 @@ def trace(tenant: UUID, job_id: UUID, *, start: int | None = None) -> Trace | No
 def head(tenant: UUID, job_id: UUID) -> JobHead | None:
     """The head alone; None when the tenant has no such job."""
     with db.read(tenant):
-        job = (
-            Job.objects.select_related("started_by", "cancel_requested_by", "agent__plugin_version")
-            .filter(pk=job_id)
-            .first()
-        )
+        job = _job(job_id)
         return _head(job, tokens=0) if job else None
 
 
@@ -168,20 +173,36 @@ def _job(job_id: UUID) -> Job | None:
 def job_input(tenant: UUID, job_id: UUID) -> object:
     """What a job was started with, to start one like it; None when the tenant has no such job."""
     with db.read(tenant):
+        continued = Event.objects.filter(job_id=job_id, kind="job.continued").order_by("seq").first()
+        if continued is not None:
+            return continued.data["before"]
         return Job.objects.filter(pk=job_id).values_list("input", flat=True).first()
 
 
-def _window(job_id: UUID, start: int | None) -> list[Call]:
-    calls = Call.objects.filter(job_id=job_id).defer("arguments").select_related("function__tool", "function__listing")
+def _end_of(job: Job, run: int, turns: list[Turn]) -> datetime | None:
+    """When a run ended: with the turn that continued as new, or with the job."""
+    return turns[-1].ended_at if turns and run < job.run_number else job.ended_at
+
+
+def _goes_on(call: Call) -> bool:
+    return Call.objects.filter(job_id=call.job_id, run_number=call.run_number, activity__gt=call.activity).exists()
+
+
+def _window(job_id: UUID, run: int, start: int | None) -> list[Call]:
+    calls = (
+        Call.objects.filter(job_id=job_id, run_number=run)
+        .defer("arguments")
+        .select_related("function__tool", "function__listing")
+    )
     calls = calls.annotate(turn_number=F("turn__number"))
     if start is not None:
         return list(calls.filter(activity__gte=start).order_by("activity")[:WINDOW])
     return list(reversed(calls.order_by("-activity")[:WINDOW]))
 
 
-def _turns(job_id: UUID, calls: list[Call], *, newest: bool) -> list[Turn]:
+def _turns(job_id: UUID, run: int, calls: list[Call], *, newest: bool) -> list[Turn]:
     numbers = {number for call in calls if (number := getattr(call, "turn_number", None)) is not None}
-    turns = Turn.objects.filter(job_id=job_id).defer("wanted").order_by("number")
+    turns = Turn.objects.filter(job_id=job_id, run_number=run).defer("wanted").order_by("number")
     if not numbers:
         return list(turns.order_by("-number")[:WINDOW])[::-1]
     turns = turns.filter(number__gte=min(numbers))
@@ -279,7 +300,7 @@ def _head(job: Job, *, tokens: int) -> JobHead:
         started_by_id=job.started_by_id,
         input=job.input,
         output=job.output,
-        calls=job.next_activity - 1,
+        calls=job.calls_made,
         turns=job.turns_made,
         tokens=tokens,
         created_at=job.created_at,

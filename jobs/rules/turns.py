@@ -54,10 +54,14 @@ class TurnOrder:
 
 @dataclass(frozen=True, slots=True)
 class TurnAnswer:
-    """What the model answered. No calls means that the agent has finished, and `say` is the job's output."""
+    """What the model answered. No calls means that the agent has finished, and `say` is the job's output.
+
+    With `continues` the job does not end but continues as new, with its input changed by that (RULES G3).
+    """
 
     say: str
     wanted: tuple[Wanted, ...] = ()
+    continues: Mapping[str, Any] | None = None
     model: str = ""
     usage: Mapping[str, int] = field(default_factory=dict)
 

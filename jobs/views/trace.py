@@ -23,17 +23,18 @@ from tenants.views.place import actor_of, seat_of
 
 @require_GET
 def job(request: HttpRequest, shown: str) -> HttpResponse:
-    """The trace. `?call=` opens one call in it, `?start=` shows older calls."""
+    """The trace. `?call=` opens one call in it, `?start=` shows older calls, `?run=` one of its runs, from 1."""
     seat = seat_of(request)
-    start = _number(request.GET.get("start"))
-    trace = traces.trace(seat.tenant, _id(ids.JOB, shown), start=start)
-    if trace is None:
-        raise Http404
+    start, run = _number(request.GET.get("start")), _number(request.GET.get("run"))
     opened = request.GET.get("call", "")
     call = call_page(seat.tenant, _id(ids.CALL, opened)) if opened else None
-    if opened and (call is None or call.job_id != trace.head.id):
+    if call is not None and run is None:
+        run = call.run_number + 1
+    trace = traces.trace(seat.tenant, _id(ids.JOB, shown), start=start, run=None if run is None else run - 1)
+    if trace is None or (opened and (call is None or call.job_id != trace.head.id)):
         raise Http404
-    around = {"start": str(start)} if start is not None else {}
+    around = {"run": str(run)} if run is not None and run < trace.runs else {}
+    around |= {"start": str(start)} if start is not None else {}
     context = {
         "trace": trace,
         "call": call,

@@ -153,6 +153,8 @@ def _words(kind: str, data: Mapping[str, Any], call: str) -> str:
     match kind:
         case "job.started":
             return f"job of {data['agent']} {data['to']}"
+        case "job.continued":
+            return f"job continues as new: run {data['run'] + 1}"
         case "job.moved":
             return f"job {data['to']}"
         case "turn.asked":

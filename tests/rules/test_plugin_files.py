@@ -214,6 +214,18 @@ def test_a_manual_of_eight_skills_is_taken_with_or_without_the_plugins_name():
             "rehearsal[0].say: a turn without calls ends the job",
         ),
         ('  - say: "It says: {{ last }}"\n', "  - {}\n", "says nothing and calls nothing"),
+        ('say: "It says: {{ last }}"\n', "continue_as_new: {}\n", "continue_as_new: nothing comes after the last turn"),
+        ("  - call:\n", "  - continue_as_new: {}\n    call:\n", "a turn that calls does not end its run"),
+        (
+            '  - say: "It says: {{ last }}"\n',
+            "  - continue_as_new: {oder: 1}\n  - say: Done.\n",
+            "continue_as_new.oder: is no input of the agent",
+        ),
+        (
+            '  - say: "It says: {{ last }}"\n',
+            '  - continue_as_new: {}\n  - say: "It says: {{ last }}"\n',
+            "{{ last }} does not exist here",
+        ),
         ("instructions: Bill what is asked.", "instructions: 7", "instructions: expected text, found the number 7"),
     ],
 )
