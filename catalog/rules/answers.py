@@ -53,6 +53,11 @@ def unreadable(why: str) -> Answer:
     return Answer(AnswerKind.UNREADABLE, why, is_error=True, warning=why)
 
 
+def acknowledged() -> Answer:
+    """The end of a cancelled call as its server told it, without a result."""
+    return Answer(AnswerKind.ERROR, "The server said that the cancelled request has ended.", is_error=True)
+
+
 def asked_for_input(text: str = "") -> Answer:
     """The answer of a server that wants input; `text` is what it said with it."""
     said = f" It said: {text}" if text else ""

@@ -17,18 +17,28 @@ from catalog.rules.budgets import (
 from catalog.rules.estimates import Cost, Definition, estimate
 from catalog.rules.findings import Finding, Severity
 from catalog.rules.grants import Name, granted, listing_problems, model_name
-from catalog.rules.kinds import undeclared
+from catalog.rules.lint_functions import (
+    ANNOTATIONS,
+    CANCEL,
+    MANUAL,
+    PROMISE,
+    SCHEMA,
+    UNDECLARED,
+    function_findings,
+    manual_findings,
+)
 from catalog.rules.listing_file import LISTING_FILE, PluginListing
 from catalog.rules.manifest import MANIFEST
 from catalog.rules.plugins import PluginSpec
 from catalog.rules.problems import Problem
+from catalog.rules.servers import MeasuredListing
+from catalog.rules.sources import functions as functions_of
 
 NOT_MEASURED: Final = "listing.missing"
 OLD: Final = "listing.old"
 DAMAGED: Final = "listing.damaged"
 FILES: Final = "plugin.files"
 NAMES: Final = "tools.names"
-UNDECLARED: Final = "tools.undeclared"
 INSPECT: Final = "run `oz0 plugin inspect` on this folder"
 UNMEASURED: Final = frozenset({NOT_MEASURED, DAMAGED})  # with one of these not everything was checked
 
@@ -42,6 +52,11 @@ CHECKS: Final = {
     BUDGET: (Severity.ERROR, "What agents and the plugin send fits their token budgets."),
     TOKENS: (Severity.WARNING, "No single definition is very long."),
     UNDECLARED: (Severity.WARNING, "Every function says what it does to the world."),
+    ANNOTATIONS: (Severity.ERROR, "What functions say of themselves can be true."),
+    PROMISE: (Severity.WARNING, "What says it can be repeated honours the key."),
+    CANCEL: (Severity.WARNING, "Functions can be stopped, and clean up within their time."),
+    SCHEMA: (Severity.ERROR, "Arguments and answers can be checked by their schemas."),
+    MANUAL: (Severity.WARNING, "No tool's manual is very long."),
 }
 
 
@@ -77,7 +92,7 @@ def lint(spec: PluginSpec, files: Mapping[str, bytes], listing: PluginListing | 
     if listing is None:
         what = "there is no measured listing, so names and token budgets were not checked"
         return [Finding(Severity.WARNING, NOT_MEASURED, LISTING_FILE, 0, "", what, INSPECT)]
-    found: list[Finding] = []
+    found: list[Finding] = [finding for tool in spec.tools for finding in manual_findings(tool, spec.skills)]
     if listing.is_older_than(files):
         what = "the listing was measured from other files than these, so its figures may be old"
         found.append(Finding(Severity.WARNING, OLD, LISTING_FILE, 0, "", what, INSPECT))
@@ -95,7 +110,9 @@ def lint(spec: PluginSpec, files: Mapping[str, bytes], listing: PluginListing | 
     over.append(plugin_finding(MANIFEST, spec.name, costs.functions, spec.tool_tokens))
     found += [finding for finding in over if finding is not None]
     found += long_findings(MANIFEST, costs.functions)
-    found += _undeclared(spec, listing)
+    sources = functions_of(files)
+    for tool in spec.tools:
+        found += function_findings(tool, listing.tools.get(tool.id, ()), sources)
     return sorted(found, key=lambda finding: finding.severity != Severity.ERROR)
 
 
@@ -104,20 +121,27 @@ def unreadable(problems: Iterable[Problem]) -> list[Finding]:
     return [Finding(Severity.ERROR, FILES, one.file, one.line, one.key, one.message, one.fix) for one in problems]
 
 
+def not_taken(
+    found: Iterable[Finding], listed: Mapping[str, MeasuredListing], failed: Mapping[str, str]
+) -> list[Finding]:
+    """The same findings with what only the servers themselves could show: entries that were left out of the listing
+    because nobody can call them, and of a server that was not listed the reason."""
+    told = [one for one in found if not (one.code == NOT_MEASURED and one.key in failed)]
+    for tool, why in failed.items():
+        fix = "mend what its server says, then run this again"
+        told.append(
+            Finding(Severity.WARNING, NOT_MEASURED, MANIFEST, 0, tool, f"its server was not listed: {why}", fix)
+        )
+    for tool, listing in listed.items():
+        for problem in listing.problems:
+            fix = "give every entry of the listing a name of its own and an input schema"
+            told.append(Finding(Severity.ERROR, SCHEMA, MANIFEST, 0, tool, f"left out of its listing: {problem}", fix))
+    return sorted(told, key=lambda finding: finding.severity != Severity.ERROR)
+
+
 def damaged(why: str) -> Finding:
     """That the measured listing beside the manifest cannot be read."""
     return Finding(Severity.ERROR, DAMAGED, LISTING_FILE, 0, "", why, INSPECT)
-
-
-def _undeclared(spec: PluginSpec, listing: PluginListing) -> Iterable[Finding]:
-    """Functions whose calls would wait for a person, because nobody knows what they do (RULES C4, A1)."""
-    for tool in spec.tools:
-        for function in listing.tools.get(tool.id, ()):
-            found = undeclared(function.name, function.annotations)
-            if found is not None:
-                what = f"calls of it wait for a person: {found.reason}"
-                key = f"{tool.id}.{function.name}"
-                yield Finding(Severity.WARNING, UNDECLARED, MANIFEST, 0, key, what, found.fix)
 
 
 def _agent(

@@ -16,7 +16,8 @@ from catalog.rules.lint import CHECKS, FILES, UNMEASURED
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT: Final = "PLUGIN"  # what SARIF calls the plugin's folder
-NAME: Final = "oz0 plugin lint"
+LINT: Final = "oz0 plugin lint"
+TEST: Final = "oz0 plugin test"
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -31,13 +32,15 @@ class Exit(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One run of lint. `strict` makes warnings errors; `base` is the plugin's folder as an address, if it has one."""
+    """One run of lint, or of the command `name`. `strict` makes warnings errors; `base` is the plugin's folder as an
+    address, if it has one."""
 
     plugin: str
     findings: tuple[Finding, ...]
     strict: bool = False
     version: str = ""
     base: str = ""
+    name: str = LINT
 
     @property
     def errors(self) -> int:
@@ -84,7 +87,7 @@ def as_sarif(report: Report) -> dict[str, Any]:
     """A SARIF 2.1.0 log of one run. Files are named from the plugin's folder."""
     codes = list(CHECKS)
     driver: dict[str, Any] = {
-        "name": NAME,
+        "name": report.name,
         "rules": [
             {
                 "id": code,
@@ -125,7 +128,7 @@ def as_junit(report: Report) -> str:
 
     A check that could not be made is skipped, never passed; a warning is a passed case that says it.
     """
-    suite = Xml.Element("testsuite", name=_xml(f"{NAME} {report.plugin}".strip()))
+    suite = Xml.Element("testsuite", name=_xml(f"{report.name} {report.plugin}".strip()))
     cases = [_case(report, code) for code in CHECKS]
     for case in (one for of_check in cases for one in of_check):
         suite.append(case)

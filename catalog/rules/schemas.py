@@ -15,8 +15,10 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import Draft202012Validator, extend, validator_for
 from referencing import Registry
+from referencing.jsonschema import DRAFT202012
 
 STEPS: Final = 20_000  # keywords of the schema looked at for one value
+DEEPEST: Final = 60  # levels of a schema in which references are looked for
 MANY: Final = 1_000  # items of a list among which equal ones are still looked for
 
 type Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
@@ -49,6 +51,41 @@ def misfit(value: Any, schema: Mapping[str, Any]) -> Misfit | None:
     finally:
         _left.reset(steps)
     return None if error is None else Misfit(error.json_path, error.message[:500])
+
+
+def schema_trouble(schema: Mapping[str, Any]) -> str | None:
+    """Why nothing can be checked by a schema, in a few words; None when it can be used."""
+    references = set(_references(schema, 0))
+    outside = sorted(one for one in references if not one.startswith("#"))
+    if outside:
+        return f"it refers to {outside[0][:80]}, and references lead nowhere outside it"
+    if references:
+        resolver = Registry().with_resource("", DRAFT202012.create_resource(dict(schema))).resolver("")
+        for reference in sorted(references):
+            try:
+                resolver.lookup(reference)
+            except Exception:  # unresolvable in one of many ways
+                return f"it refers to {reference[:80]}, which is not in it"
+    try:
+        misfit({}, schema)
+    except CannotJudge as why:
+        return str(why).rstrip(".").lower()
+    kind = validator_for(dict(schema), default=Draft202012Validator)
+    error = next(iter(kind(kind.META_SCHEMA).iter_errors(dict(schema))), None)
+    return None if error is None else f"at {error.json_path}: {error.message[:120]}"
+
+
+def _references(part: Any, depth: int) -> Iterator[str]:
+    if depth > DEEPEST:
+        return
+    if isinstance(part, Mapping):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"]
+        for value in part.values():
+            yield from _references(value, depth + 1)
+    elif isinstance(part, list):
+        for value in part:
+            yield from _references(value, depth + 1)
 
 
 class _TooManySteps(Exception):

@@ -89,6 +89,11 @@ class Call:
             self._withdrawn = True
         return self._withdrawn
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether the server was told that it is no longer wanted."""
+        return self._cancelled
+
     def cancel(self, why: str) -> None:
         """Send the cancel notification, once, unless the request never went out or has ended."""
         if self._carrier is not None and self.went_out and not self.ended.done() and not self._cancelled:

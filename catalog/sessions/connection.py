@@ -21,6 +21,7 @@ from catalog.sessions.process import ServerProcess
 MAX_LINE: Final = 10 * 2**20  # bytes
 FIRST_ID: Final = 1_000_000  # ours start here; the SDK counts its few from 1
 REMEMBERED: Final = 10_000  # calls that ended without an answer, by whose id a late one is known
+STOPPED: Final = "notifications/oz0/stopped"  # a server's word that a cancelled request has ended: {"requestId": 7}
 INPUT_METHODS: Final = frozenset({"elicitation/create", "sampling/createMessage", "roots/list"})
 Json = dict[str, Any]
 
@@ -62,7 +63,7 @@ class Connection:
         self.ended: Final[asyncio.Future[str]] = asyncio.get_running_loop().create_future()
         self.on_sdk: Callable[[Json], None] = lambda _message: None
         self.on_list_changed: Callable[[], None] = lambda: None
-        self.acknowledges = False  # a cancelled call's end is not told on stdio; the process's is
+        self.acknowledges = False  # until the server has said once that a cancelled call has ended
         self.watched = True
         process.listen(self._received, self._lost)
 
@@ -232,6 +233,18 @@ class Connection:
             self._log.add("log", f"{str(params.get('level', 'info'))[:20]}: {said}")
         elif method == "notifications/tools/list_changed":
             self.on_list_changed()
+        elif method == STOPPED:
+            self._stopped(_as_id(params.get("requestId")))
+
+    def _stopped(self, wire_id: int | str | None) -> None:
+        """MCP has no answer to a cancelled request on stdio; a server that says when it ended is believed (RULES L2).
+
+        Of a call that was not cancelled it says nothing: that call still waits for its answer.
+        """
+        call = self._calls.get(wire_id) if isinstance(wire_id, int) else None
+        if call is not None and call.cancelled:
+            self.acknowledges = True
+            call.end(answers.acknowledged())
 
     # --- the end -------------------------------------------------------------------------------------------------
 

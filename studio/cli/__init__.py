@@ -1,24 +1,36 @@
 """The `oz0` command. Each other module of this folder is one subcommand, read only when it is used.
 
 `sign_in_link.py` holds the click command `sign_in_link`, which people call `oz0 sign-in-link`; `import_.py` holds
-`import_`, since `import` is a word of Python's own. A name that begins with `_` is no command. A module imports Django,
-Celery or the MCP library inside its functions, never at its top: `oz0 --help` stays quick.
+`import_`, since `import` is a word of Python's own; a folder such as `plugin/` holds a group of them. A name that
+begins with `_` is no command. A module imports Django, Celery or the MCP library inside its functions, never at its
+top: `oz0 --help` stays quick.
 """
 
 import importlib
 import keyword
 import os
 import pkgutil
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import click
 
 
 class Commands(click.Group):
-    """Finds a command's module by name."""
+    """Finds a command's module by name, in the folder of its own."""
+
+    def __init__(self, *args: Any, package: str = __name__, path: Iterable[str] = __path__, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._package, self._path = package, path
+
+    @classmethod
+    def of(cls, package: str, path: Iterable[str]) -> Callable[[Callable[..., Any]], click.Group]:
+        """A decorator: the function becomes the group whose commands are the modules of this package."""
+        return click.group(cls=cls, package=package, path=path)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names."""
-        modules = (found.name for found in pkgutil.iter_modules(__path__))
+        modules = (found.name for found in pkgutil.iter_modules(self._path))
         return sorted(name.rstrip("_").replace("_", "-") for name in modules if not name.startswith("_"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -26,7 +38,7 @@ class Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name.replace("-", "_")
-        command: click.Command = getattr(importlib.import_module(f"studio.cli.{module}"), module)
+        command: click.Command = getattr(importlib.import_module(f"{self._package}.{module}"), module)
         return command
 
 

@@ -1,4 +1,4 @@
-"""`oz0 plugin inspect` and `oz0 plugin lint`, on the examples and on what is broken."""
+"""`oz0 plugin inspect`, `lint` and `test`, on the examples and on what is broken."""
 
 import json
 import shutil
@@ -38,12 +38,12 @@ def test_inspect_measures_and_lint_reads_what_it_kept_without_starting_a_server(
     linted = oz0("lint", billing, "--json")
     assert linted.exit_code == 1
     found = {one["code"]: one for one in json.loads(linted.stdout)["findings"]}
-    assert set(found) == {"listing.old", "tools.budget", "tools.undeclared"}
+    assert set(found) == {"listing.old", "tools.budget", "tools.undeclared", "tools.annotations"}
     assert found["tools.budget"]["file"] == "agents/know-it-all.yaml"
     words = oz0("lint", billing)
     assert words.exit_code == 1
     assert "error[tools.budget]: agents/know-it-all.yaml: limits.tool_tokens: agent know-it-all" in words.output
-    assert "1 error, 2 warnings" in words.output
+    assert "1 error, 3 warnings" in words.output
 
 
 @pytest.mark.rule("T5")
@@ -120,3 +120,27 @@ def test_what_cannot_be_measured_is_told_in_every_shape(billing: Path, shape: st
 def test_a_wrong_call_ends_with_2(tmp_path: Path, words: tuple[str, ...]) -> None:
     paths = [tmp_path / word if not word.startswith("-") and word != "html" else word for word in words]
     assert oz0("lint", *paths).exit_code == 2
+
+
+@pytest.mark.rule("D2")
+def test_test_starts_the_server_keeps_its_listing_and_finds_what_lint_finds(billing: Path) -> None:
+    tested = oz0("test", billing, "--json")
+    assert tested.exit_code == 1  # of the agent that is over its budget on purpose
+    codes = {one["code"] for one in json.loads(tested.stdout)["findings"]}
+    assert codes == {"tools.budget", "tools.undeclared", "tools.annotations"}
+    assert json.loads(oz0("lint", billing, "--json").stdout)["findings"] == json.loads(tested.stdout)["findings"]
+    (billing / "agents" / "know-it-all.yaml").unlink()
+    server = billing / "billing_server.py"
+    server.write_text(server.read_text().replace('"billing_server"', "").replace("meta={KEY: True},", ""))
+    again = oz0("test", billing)
+    assert again.exit_code == 0
+    assert "warning[tools.key]: billing_server.py:" in again.output  # measured anew, not read from the old listing
+
+
+def test_test_of_a_server_that_does_not_start_says_what_it_said_and_could_not_measure(billing: Path) -> None:
+    (billing / "agents" / "know-it-all.yaml").unlink()
+    (billing / "billing_server.py").write_text("raise SystemExit('no ledger today')")
+    tested = oz0("test", billing, "--format", "junit")
+    assert tested.exit_code == 3
+    assert "no ledger today" in tested.stdout
+    assert ElementTree.fromstring(tested.stdout)[0].attrib["name"] == "oz0 plugin test billing"

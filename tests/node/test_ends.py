@@ -58,6 +58,19 @@ def test_the_calls_own_error_after_a_stop_says_that_it_has_ended(misbehaved: Dri
     assert outcome.wire.went_out
 
 
+@pytest.mark.rule("L2")
+def test_a_plugins_own_server_can_say_that_a_cancelled_call_has_ended(misbehaved: Driven) -> None:
+    """Of a call that nobody cancelled the same word says nothing."""
+    early = misbehaved.call("stopped_before_it_is_cancelled")
+    assert early.result is not None
+    assert early.result.text == "not at all"
+    order = misbehaved.order("stopped_when_cancelled", cleanup=20.0)
+    running = misbehaved.begin(order)
+    misbehaved.node.stop(order.attempt_id, Reason.STOPPED_CANCEL)
+    outcome = running.result(5)
+    assert (outcome.end, outcome.reason, outcome.end_known) == (End.STOPPED, Reason.STOPPED_CANCEL, True)
+
+
 def test_a_stop_that_nobody_acknowledges_waits_the_clean_up_time(misbehaved: Driven) -> None:
     """CASES L02 C: answers with other ids are nobody's and cost nobody."""
     order = misbehaved.order("other_id_when_cancelled", cleanup=0.6)

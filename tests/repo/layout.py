@@ -59,6 +59,7 @@ LEAVES: Final = frozenset(
         "tenancy",
         "text",
         "tokens",
+        "visible",
         "yaml_files",
     },
 )

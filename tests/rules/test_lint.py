@@ -30,7 +30,7 @@ LOOK: dict[str, Any] = {
     "name": "look",
     "description": "Looks at the shelf.",
     "inputSchema": {"type": "object", "properties": {"title": {"type": "string"}}},
-    "annotations": {"readOnlyHint": True},
+    "annotations": {"readOnlyHint": True, "destructiveHint": False},
     "_meta": {"oz0/resume": True},
 }
 

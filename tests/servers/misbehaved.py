@@ -54,6 +54,16 @@ def error_when_cancelled(id_, arguments, meta):
     send({"jsonrpc": "2.0", "id": id_, "error": {"code": 0, "message": "Request cancelled"}})
 
 
+def stopped_when_cancelled(id_, arguments, meta):
+    CANCELLED[id_].wait(30)
+    send({"jsonrpc": "2.0", "method": "notifications/oz0/stopped", "params": {"requestId": id_}})
+
+
+def stopped_before_it_is_cancelled(id_, arguments, meta):
+    send({"jsonrpc": "2.0", "method": "notifications/oz0/stopped", "params": {"requestId": id_}})
+    answer(id_, "not at all")
+
+
 def success_when_cancelled(id_, arguments, meta):
     CANCELLED[id_].wait(30)
     time.sleep(0.05)

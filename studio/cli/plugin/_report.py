@@ -1,0 +1,76 @@
+"""How findings are shown: for a person, and in the shapes that programs read."""
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from studio.cli.plugin import _folder
+
+if TYPE_CHECKING:
+    from catalog.rules.findings import Finding
+    from catalog.rules.lint_reports import Report
+
+shape_option = click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["text", "json", "sarif", "junit"]),
+    default="text",
+    help="text for a person, json for a program, sarif (2.1.0) for code scanning, junit for a test report.",
+)
+json_option = click.option("--json", "shape", flag_value="json", help="The same as --format json.")
+strict_option = click.option("--strict", is_flag=True, help="Count warnings as errors.")
+
+
+def linted(files: dict[str, bytes]) -> "tuple[str, list[Finding]]":
+    """The plugin's name, empty when it cannot be read, and every finding."""
+    from catalog.rules import lint as check
+    from catalog.rules import listing_file
+    from catalog.rules.plugins import read_plugin
+    from catalog.rules.problems import BadPlugin
+
+    try:
+        spec = read_plugin(files)
+    except BadPlugin as error:
+        return "", check.unreadable(error.problems)
+    content = files.get(listing_file.LISTING_FILE)
+    try:
+        listing = listing_file.read(content) if content is not None else None
+    except listing_file.BadListingFile as error:
+        return spec.name, [check.damaged(str(error))]
+    return spec.name, check.lint(spec, files, listing)
+
+
+def show(report: "Report", shape: str) -> None:
+    """Print it. What is not ours to escape is shown with its hidden characters visible; JSON escapes them itself."""
+    from base.figures import plural
+    from catalog.rules import lint_reports
+
+    match shape:
+        case "json":
+            _folder.show_json(lint_reports.as_json(report))
+        case "sarif":
+            click.echo(json.dumps(lint_reports.as_sarif(visible(report)), indent=2))
+        case "junit":
+            click.echo(lint_reports.as_junit(visible(report)), nl=False)
+        case _:
+            for finding in visible(report).findings:
+                click.echo(str(finding))
+            click.echo(f"{plural(report.errors, 'error')}, {plural(report.warnings, 'warning')}")
+
+
+def visible(report: "Report") -> "Report":
+    """The same with every hidden character shown."""
+    from dataclasses import replace
+
+    shown = [
+        replace(one, key=lines(one.key), message=lines(one.message), fix=lines(one.fix)) for one in report.findings
+    ]
+    return replace(report, findings=tuple(shown))
+
+
+def lines(text: str) -> str:
+    """Text of several lines with every hidden character shown."""
+    from base.visible import visible as shown
+
+    return "\n".join(shown(line, 4_000) for line in text.splitlines())
