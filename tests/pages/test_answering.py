@@ -222,10 +222,12 @@ def test_after_an_answer_its_own_page_says_what_came_of_it_and_leads_to_the_next
     client = visitor(world)
     _, first = a_held_call(world)
     _, second = an_unknown_call(world)
+    assert "It waits because of" in text_of(client.get(hold_url(first)))
     response = answer(client, first, answer="approve")
     assert response.headers["Location"].startswith(hold_url(first))
     seen = text_of(client.get(hold_url(first)))
     assert "You approved it." in seen
+    assert "It waited because of" in seen
     assert "Next question" in seen
     assert hold_url(second) in seen
 
