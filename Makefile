@@ -2,7 +2,7 @@
 #   PORT=8000                where make run serves its pages
 #   PYTHON=/path/to/python   which Python (3.12 to 3.14) .venv is made from
 #   WITH=tests/pages         what make check runs besides
-#   MINUTES=5 SEED=7         how long make chaos runs, and from which seed it draws
+#   MINUTES=5 SEED=7         how long make chaos and make load run, and from which seed they draw
 #   VENV=folder              use an environment you made yourself and leave .venv alone
 
 PORT ?= 8000
@@ -24,7 +24,7 @@ LOOP := -n 3 --dist worksteal -m "not browser and not faults" tests/rules tests/
 SETTINGS := OZ0_SECRET_KEY=unused DATABASE_URL=postgres://unused@127.0.0.1/unused
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix rules states chaos mutants screenshots bench-quick clean static browser environment
+.PHONY: help run test check fix rules states chaos load mutants screenshots bench-quick clean static browser environment
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ states: $(READY) ## Draw docs/states.md from the tables of moves
 
 chaos: $(READY) ## Run the fault lab for MINUTES=5, drawn from SEED; the report is in chaos/
 	@$(BIN)/python -m tests.faults.lab.chaos --minutes "$(MINUTES)" $(if $(SEED),--seed "$(SEED)")
+
+load: $(READY) ## Hold 70 % of the peak for MINUTES=60 while a node is killed each minute; the report is in load/
+	@$(BIN)/python -m tests.faults.lab.load $(if $(filter-out file default,$(origin MINUTES)),--minutes "$(MINUTES)") $(if $(SEED),--seed "$(SEED)")
 
 mutants: $(READY) ## Break the product on purpose, each time otherwise, and see every break caught
 	@$(BIN)/python -m tests.faults.mutants

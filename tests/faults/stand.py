@@ -145,7 +145,7 @@ class Nursery:
 
     def end(self) -> None:
         """It forks no more."""
-        self._process.communicate(timeout=10)
+        self._process.communicate(timeout=PATIENCE)
 
     def _says(self, words: str = "") -> str:
         assert self._process.stdout is not None

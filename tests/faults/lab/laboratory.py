@@ -4,7 +4,6 @@ import json
 import select
 import shutil
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -30,14 +29,16 @@ from jobs.rules.states import CALL_FINAL, JOB_FINAL
 from tenants.models import User
 from tenants.rules.who import SYSTEM, Actor
 from tests.faults.lab import node_side
+from tests.faults.lab.bulk import made_of
 from tests.faults.lab.classes import KINDS, SERVERS
+from tests.faults.lab.companions import companion
 from tests.faults.lab.course import Course, Means, Seen, cancel_as, digest_of
 from tests.faults.lab.draw import TIMEOUT, Trial, drawn
-from tests.faults.lab.evidence import Evidence, Line, Made, Noted
+from tests.faults.lab.evidence import Evidence, Line, Noted
 from tests.faults.lab.invariants import Violation, broken
 from tests.faults.lab.nodes import Nodes
 from tests.faults.lab.wire import OTHERS
-from tests.faults.stand import PATIENCE, ROOT, Services
+from tests.faults.stand import PATIENCE, Services
 from tests.waiting import until
 
 TICK: Final = 0.1  # seconds between two looks at everything
@@ -130,28 +131,17 @@ class Laboratory:
         self._write_plugin()
         sock = self.stand.home / "far" / "provider.sock"
         sock.parent.mkdir()
-        with self._process("far", str(sock)) as self._far:
+        with companion(self.stand.home, "far", str(sock)) as self._far:
             assert self._far.stdout is not None
             self._ports = json.loads(self._far.stdout.readline())
             folder = self._register()
-            with self._process("provider", str(folder / "provider.sock"), str(self.ledger)) as provider:
+            words = (str(folder / "provider.sock"), str(self.ledger))
+            with companion(self.stand.home, "provider", *words) as provider:
                 assert provider.stdout is not None and provider.stdout.readline() == "ready\n"
                 sock.symlink_to(folder / "provider.sock")
                 self.nodes.tend(armed=False)
                 self._approve()
                 yield
-
-    @contextmanager
-    def _process(self, module: str, *words: str) -> Iterator["subprocess.Popen[str]"]:
-        with (self.stand.home / f"{module}.log").open("w") as log:
-            argv = [sys.executable, "-m", f"tests.faults.lab.{module}", *words]
-            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}
-            process = subprocess.Popen(argv, cwd=ROOT, text=True, **pipes)
-            try:
-                yield process
-            finally:
-                process.kill()
-                process.communicate(timeout=10)
 
     def _write_plugin(self) -> None:
         folder = self.stand.home / "lab"
@@ -336,7 +326,7 @@ class Laboratory:
             job_state=job.state,
             job_over=job.state in JOB_FINAL,
             asked=seen.hold is not None,
-            attempts=tuple(_made(attempt) for attempt in attempts),
+            attempts=tuple(made_of(attempt) for attempt in attempts),
             answers=tuple(answers),
             events=tuple(Noted(event.seq, event.kind, event.call == call.pk, event.data) for event in events),
             counted=counted,
@@ -357,19 +347,6 @@ class Laboratory:
     def _page(self, address: str) -> str:
         answer = self._client.get(address)
         return answer.content.decode() if answer.status_code == 200 else f"status {answer.status_code}"
-
-
-def _made(attempt: Attempt) -> Made:
-    return Made(
-        attempt.number,
-        attempt.state,
-        attempt.reason,
-        attempt.started_at,
-        attempt.ended_at,
-        attempt.limit_at,
-        bool((attempt.wire or {}).get("went_out")),
-        attempt.resumed_from,
-    )
 
 
 @contextmanager
