@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
+from autobahn.exception import Disconnected
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.urls import path
@@ -41,8 +42,13 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channel
 
     async def __call__(self, scope: Any, receive: Callable[[], Any], send: Callable[[Any], Any]) -> Any:
         """Run the socket; without a channel layer it is refused, and the page goes on by polling."""
+
+        async def send_while_open(message: Any) -> None:
+            with contextlib.suppress(Disconnected):  # the page has just gone; that is said next, and ends us in order
+                await send(message)
+
         try:
-            return await super().__call__(scope, receive, send)
+            return await super().__call__(scope, receive, send_while_open)
         except (RedisError, OSError) as error:
             log.info("a page's socket was refused: the channel layer cannot be reached (%s)", error)
             with contextlib.suppress(RuntimeError):  # it may be closed already

@@ -5,19 +5,39 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import django
+from asgiref.sync import sync_to_async
 from channels.auth import AuthMiddlewareStack
 from channels.db import database_sync_to_async
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
-from django.core.asgi import get_asgi_application
+from django.core.handlers.asgi import ASGIHandler
+from django.db import connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
-pages = get_asgi_application()  # sets Django up, which the next imports need
+django.setup(set_prefix=False)  # which the next imports need
 
 from jobs.consumers import websocket_urlpatterns  # noqa: E402
 from studio import health  # noqa: E402
 from studio.celery import app  # noqa: E402
 
+
+class Pages(ASGIHandler):
+    """Pages and interfaces. Each request runs on a thread of its own, and the connection to the database with it.
+
+    That thread ends with the request. Its connection would stay open until garbage is collected, dozens of them where
+    many look on, so it is closed before.
+    """
+
+    async def handle(self, *words: Any) -> None:
+        """Serve one request, and leave nothing of it."""
+        try:
+            await super().handle(*words)
+        finally:
+            await sync_to_async(connections.close_all)()
+
+
+pages = Pages()
 wakes_by = app  # imported so that work accepted here wakes nodes through the broker of the settings
 
 type Message = Mapping[str, Any]
