@@ -93,10 +93,10 @@ def settle(work: Work, outcome: Refreshed) -> bool:
                     row.client_id, row.client_method, row.return_to = "", "", ""
                     vault.drop(client_name(held.pk))
                 _over(held, row, why)
-            case Later(why):
+            case Later(why, wait):
                 row.failures += 1
                 row.trouble, row.refreshing_until = why[:500], None
-                row.refresh_due_at = now + pause(row.failures)
+                row.refresh_due_at = now + pause(row.failures, wait)
             case never:
                 assert_never(never)
         row.save()

@@ -185,7 +185,7 @@ def _plugin(version: PluginVersion) -> PluginRow:
 
 def _function(row: Function, cost: Cost, approved: Approved) -> FunctionRow:
     traits = traits_by(row, approved)
-    trouble = undeclared(row.name, row.annotations, trusted=trusted_by(row, approved))
+    trouble = undeclared(row.annotations, trusted=trusted_by(row, approved))
     return FunctionRow(
         name=row.name,
         model_name=row.model_name,

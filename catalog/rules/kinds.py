@@ -83,7 +83,7 @@ def kind_of(annotations: Mapping[str, Any]) -> Kind:
             return Kind.UNDECLARED
 
 
-def undeclared(name: str, annotations: Mapping[str, Any], *, trusted: bool = True) -> Undeclared | None:
+def undeclared(annotations: Mapping[str, Any], *, trusted: bool = True) -> Undeclared | None:
     """Why a function counts as undeclared and what to paste to declare it; None when its kind is known (RULES C4)."""
     if not trusted:
         return Undeclared(
@@ -101,21 +101,23 @@ def undeclared(name: str, annotations: Mapping[str, Any], *, trusted: bool = Tru
         reason = "it has no annotations, so nobody knows whether it changes anything"
     else:
         reason = "it does not say it only reads, and leaves out destructiveHint"
-    return Undeclared(reason, _paste(name, annotations))
+    return Undeclared(reason, _paste(annotations))
 
 
-def _paste(name: str, annotations: Mapping[str, Any]) -> str:
-    """Python to paste above the function: one line for each thing it may be, the author keeps the one that is true."""
+def _paste(annotations: Mapping[str, Any]) -> str:
+    """Python to paste above the function, in lines that fit beside its kind: of three hints the author keeps one."""
     kept = "".join(
-        f", {_TITLES[wire]}={value}"
+        f"    {_TITLES[wire]}={value},\n"
         for wire in ("idempotentHint", "openWorldHint")
         if (value := _hint(annotations, wire)) is not None
     )
     return (
-        f"# Keep the line that is true of {name}:\n"
-        f"@server.tool(annotations=ToolAnnotations(read_only_hint=True{kept}))  # it changes nothing\n"
-        f"@server.tool(annotations=ToolAnnotations(destructive_hint=False{kept}))  # it writes, but only adds\n"
-        f"@server.tool(annotations=ToolAnnotations(destructive_hint=True{kept}))  # it can delete or overwrite"
+        "@server.tool(annotations=ToolAnnotations(\n"
+        "    # of these three keep the one that is true:\n"
+        "    read_only_hint=True,  # it changes nothing\n"
+        "    destructive_hint=False,  # it only adds\n"
+        "    destructive_hint=True,  # it may delete\n"
+        f"{kept}))"
     )
 
 

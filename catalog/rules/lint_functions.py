@@ -62,7 +62,7 @@ def manual_findings(tool: ToolSpec, skills: Iterable[SkillSpec]) -> Iterator[Fin
 
 def _undeclared(tool: ToolSpec, function: ListedFunction, sources: Sources) -> Iterator[Finding]:
     """A function whose calls would wait for a person, because nobody knows what it does (RULES C4, A1)."""
-    found = undeclared(function.name, function.annotations)
+    found = undeclared(function.annotations)
     if found is not None:
         what = f"calls of it wait for a person: {found.reason}"
         yield _at(Severity.WARNING, UNDECLARED, tool, function.name, sources, what, found.fix)

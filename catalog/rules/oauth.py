@@ -74,9 +74,10 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """A refresh failed in a way that may pass."""
+    """A refresh failed in a way that may pass. `wait` is how many seconds the provider asks to be left alone."""
 
     why: str
+    wait: float | None = None
 
 
 type Refreshed = Tokens | Gone | Later
@@ -197,9 +198,10 @@ def refresh_at(now: datetime, lifetime: timedelta | None) -> datetime | None:
     return None if lifetime is None else now + lifetime - min(lifetime / 5, AHEAD)
 
 
-def pause(failures: int) -> timedelta:
-    """How long to wait after this many refreshes failed in a row."""
-    return min(FIRST_PAUSE * float(1 << min(failures - 1, 10)), LAST_PAUSE)
+def pause(failures: int, asked: float | None = None) -> timedelta:
+    """How long to wait after this many refreshes failed in a row, when the provider asked for `asked` seconds."""
+    ours = FIRST_PAUSE * float(1 << min(failures - 1, 10))
+    return min(max(ours, timedelta(seconds=min(asked or 0.0, LAST_PAUSE.total_seconds()))), LAST_PAUSE)
 
 
 def _words(value: object) -> tuple[str, ...]:

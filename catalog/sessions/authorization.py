@@ -9,6 +9,7 @@ import base64
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -33,10 +34,13 @@ from pydantic import AnyUrl, ValidationError
 from base import outbound
 from base.addresses import Refused, literal
 from catalog.rules import oauth
+from catalog.rules.http import wait_of
 from catalog.rules.oauth import CannotSignIn, Client, Gone, Later, Provider, Refreshed, Tokens
 
 LIMIT: Final = 20.0  # seconds for everything one function asks
 MOST: Final = 256 * 1024  # bytes of one answer
+type Said = tuple[int, Mapping[str, Any], float | None]
+"""The status, the JSON object in the body (empty when there is none), and the seconds of a `Retry-After`."""
 GRANTS: Final = ["authorization_code", "refresh_token"]
 FORM: Final = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
 UNKNOWN_CLIENT: Final = ("invalid_client", "unauthorized_client")
@@ -77,7 +81,7 @@ def exchange(
 ) -> Tokens:
     """Tokens for the code a person came back with. Raises `CannotSignIn`."""
     asked = {"grant_type": "authorization_code", "code": code, "redirect_uri": return_to, "code_verifier": verifier}
-    status, said = _within(allowed, lambda client: _ask_for_token(client, found, us, asked))
+    status, said, _ = _within(allowed, lambda client: _ask_for_token(client, found, us, asked))
     if status != 200:
         word = oauth.code_word(said.get("error"))
         fix = "Enter the client's id and secret again" if word == "invalid_client" else "Sign in again"
@@ -89,7 +93,7 @@ def refresh(found: Provider, us: Client, *, allowed: Collection[str], token: str
     """New tokens for a refresh token; what went wrong is a value too."""
     asked = {"grant_type": "refresh_token", "refresh_token": token}
     try:
-        status, said = _within(allowed, lambda client: _ask_for_token(client, found, us, asked))
+        status, said, wait = _within(allowed, lambda client: _ask_for_token(client, found, us, asked))
         if status == 200:
             return _tokens(said)
     except CannotSignIn as error:
@@ -99,7 +103,7 @@ def refresh(found: Provider, us: Client, *, allowed: Collection[str], token: str
         return Gone("The provider says that the sign-in is over (invalid_grant): it was revoked, or ran out.")
     if word in UNKNOWN_CLIENT:
         return Gone(f"The provider no longer takes this client ({word}).", client_too=True)
-    return Later(f"The provider gave no new token ({word}, HTTP status {status}).")
+    return Later(f"The provider gave no new token ({word}, HTTP status {status}).", wait)
 
 
 def revoke(found: Provider, us: Client, *, allowed: Collection[str], tokens: Mapping[str, str]) -> bool:
@@ -111,7 +115,7 @@ def revoke(found: Provider, us: Client, *, allowed: Collection[str], tokens: Map
         done = []
         for kind, token in tokens.items():
             asked = {"token": token, "token_type_hint": kind}
-            status, _ = await _ask_as_us(client, found, us, found.revocation, asked)
+            status, _, _ = await _ask_as_us(client, found, us, found.revocation, asked)
             done.append(status == 200)
         return all(done)
 
@@ -156,7 +160,7 @@ class _Finding:
         if hinted:
             hinted = oauth.checked(hinted, allowed=self._allowed, what="The address of the server's metadata")
         for place in build_protected_resource_metadata_discovery_urls(hinted or None, self._url):
-            status, said = await _asked(self._client, "GET", place)
+            status, said, _ = await _asked(self._client, "GET", place)
             if status != 200:
                 continue
             try:
@@ -174,7 +178,7 @@ class _Finding:
     async def _metadata(self, issuer: str) -> tuple[Mapping[str, Any], OAuthMetadata]:
         expected = issuer or "{0.scheme}://{0.netloc}".format(urlsplit(self._url))
         for place in build_oauth_authorization_server_metadata_discovery_urls(issuer or None, self._url):
-            status, said = await _asked(self._client, "GET", place)
+            status, said, _ = await _asked(self._client, "GET", place)
             if status != 200:
                 continue
             if not issuers_match(str(said.get("issuer")), expected):
@@ -209,7 +213,7 @@ async def _register(client: outbound.Client, found: Provider, return_to: str) ->
     )
     body = json.dumps(wish.model_dump(by_alias=True, mode="json", exclude_none=True))
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
-    status, said = await _asked(client, "POST", found.registration, body=body, headers=headers)
+    status, said, _ = await _asked(client, "POST", found.registration, body=body, headers=headers)
     if status not in (200, 201):
         word = oauth.code_word(said.get("error"))
         raise CannotSignIn(
@@ -226,25 +230,20 @@ async def _register(client: outbound.Client, found: Provider, return_to: str) ->
     return Client(made.client_id, made.client_secret or "", made.token_endpoint_auth_method or "")
 
 
-async def _ask_for_token(
-    client: outbound.Client, found: Provider, us: Client, asked: Mapping[str, str]
-) -> tuple[int, Mapping[str, Any]]:
+async def _ask_for_token(client: outbound.Client, found: Provider, us: Client, asked: Mapping[str, str]) -> Said:
     return await _ask_as_us(client, found, us, found.token, {**asked, "resource": found.resource})
 
 
-async def _ask_as_us(
-    client: outbound.Client, found: Provider, us: Client, url: str, asked: Mapping[str, str]
-) -> tuple[int, Mapping[str, Any]]:
+async def _ask_as_us(client: outbound.Client, found: Provider, us: Client, url: str, asked: Mapping[str, str]) -> Said:
     """Send a form, saying who we are. How a client that was entered by hand shows its secret is not known: the way
     every provider has to take comes first, and the other only after a refusal of the client itself."""
-    status: int = 0
-    said: Mapping[str, Any] = {}
+    answer: Said = (0, {}, None)
     for method in _methods(found, us):
         given, shown = _shown(method, us, asked)
-        status, said = await _asked(client, "POST", url, body=urlencode(given), headers={**FORM, **shown})
-        if oauth.code_word(said.get("error")) not in UNKNOWN_CLIENT:
+        answer = await _asked(client, "POST", url, body=urlencode(given), headers={**FORM, **shown})
+        if oauth.code_word(answer[1].get("error")) not in UNKNOWN_CLIENT:
             break
-    return status, said
+    return answer
 
 
 def _methods(found: Provider, us: Client) -> tuple[str, ...]:
@@ -277,14 +276,14 @@ def _tokens(said: Mapping[str, Any]) -> Tokens:
 
 async def _asked(
     client: outbound.Client, method: str, url: str, *, body: str = "", headers: Mapping[str, str] | None = None
-) -> tuple[int, Mapping[str, Any]]:
-    """(status, the JSON object in the body, empty when there is none). Raises `CannotSignIn`."""
+) -> Said:
+    """What one request was answered with. Raises `CannotSignIn`."""
     try:
         async with client.ask(
             method, url, headers=headers or {"Accept": "application/json"}, body=body.encode()
         ) as reply:
             raw = await reply.body(MOST)
-            status = reply.status
+            status, wait = reply.status, wait_of(reply.headers, datetime.now(UTC))
     except (Refused, outbound.Failed) as error:
         raise CannotSignIn(f"{url.partition('?')[0]} cannot be asked: {_line(error)}") from error
     except outbound.TooLong as error:
@@ -295,9 +294,9 @@ async def _asked(
         said = None
     if not isinstance(said, dict):
         if status == 200 and method == "GET":
-            return 404, {}  # a web page instead of metadata: not there
+            return 404, {}, None  # a web page instead of metadata: not there
         said = {}
-    return status, said
+    return status, said, wait
 
 
 def _within[Found](allowed: Collection[str], act: Callable[[outbound.Client], Awaitable[Found]]) -> Found:

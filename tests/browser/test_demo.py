@@ -3,6 +3,7 @@
 import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -52,6 +53,28 @@ def open_question(page: Page, function: str) -> Locator:
     return question
 
 
+@contextmanager
+def on_a_phone(page: Page) -> Iterator[None]:
+    """The tab, 390 wide."""
+    before = page.viewport_size
+    assert before is not None
+    page.set_viewport_size({"width": 390, "height": 844})
+    yield
+    page.set_viewport_size(before)
+
+
+CUT_OFF = """() => [...document.querySelectorAll("main *")].filter((one) => {
+    const style = getComputedStyle(one);
+    const meant = style.textOverflow === "ellipsis" || one.closest(".visually-hidden, svg, thead");
+    return ["hidden", "clip"].includes(style.overflowX) && one.scrollWidth > one.clientWidth + 1 && !meant;
+}).map((one) => one.outerHTML.slice(0, 200))"""
+BROKEN_NAMES = """() => [...document.querySelectorAll(".list a.title")].filter((one) => {
+    const words = document.createRange();
+    words.selectNodeContents(one);
+    return new Set([...words.getClientRects()].map((line) => line.top)).size > 1;
+}).map((one) => one.innerText)"""
+
+
 def test_the_first_address_that_the_start_prints_signs_in(demo: Studio) -> None:
     assert next(line for line in demo.lines if "http://" in line) == demo.link
 
@@ -69,6 +92,8 @@ def test_a_bar_grows_while_its_call_runs(person: Page) -> None:
     assert 0 < float(seen[0]) < float(seen[1]) < float(seen[2]) < 100
     line = person.locator(".line.call", has_text="archive.search")
     assert float(str(line.locator("svg .got").last.get_attribute("width")).rstrip("%")) > 0
+    with on_a_phone(person):
+        expect(line.locator("svg .seg.open")).to_be_visible()
 
 
 @pytest.mark.rule("P4")
@@ -144,6 +169,16 @@ def test_the_public_server_runs_or_its_page_says_why_not(demo: Studio, person: P
         expect(open_call(person, "patient-one", "everything.trigger")).to_contain_text("of 15")
     else:
         expect(card).to_contain_text("Its server cannot be listed")
+
+
+def test_on_a_phone_no_page_of_the_catalog_is_cut_off_or_breaks_a_name(person: Page) -> None:
+    tool, agents = "/catalog/tools/billing/", "/catalog/agents/"
+    with on_a_phone(person):
+        for path in ("/catalog/", tool, f"{tool}?function=charge", agents, f"{agents}know-it-all/", "/jobs/"):
+            person.goto(path)
+            assert person.evaluate("document.documentElement.scrollWidth") == 390, path
+            assert person.evaluate(CUT_OFF) == [], path
+            assert person.evaluate(BROKEN_NAMES) == [], path
 
 
 @pytest.mark.rule("A12")

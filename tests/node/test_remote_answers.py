@@ -104,7 +104,7 @@ def test_a_wait_given_as_a_date_without_the_servers_clock_is_counted_from_ours(t
 
 @pytest.mark.rule("U3")
 @pytest.mark.rule("B7")
-@pytest.mark.parametrize("number", [401, 403, 405, 406, 413, 415, 421, 426, 307, 308])
+@pytest.mark.parametrize("number", [401, 403, 404, 405, 406, 413, 415, 421, 426, 307, 308])
 def test_a_refusal_before_acting_is_not_made(told: Callable[..., Outcome], server: RawServer, number: int) -> None:
     """CASES B02, S03: no redirect is followed."""
     elsewhere = f"http://127.0.0.1:{server.port}/elsewhere"

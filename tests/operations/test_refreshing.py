@@ -244,23 +244,25 @@ def test_a_grant_that_is_gone_asks_for_a_person_and_is_audited(
     assert not refreshed(world)
 
 
-def test_a_provider_that_is_down_is_asked_again_later_and_later(
+def test_a_provider_that_is_down_is_asked_again_later_and_later_and_a_busy_one_not_before_it_asked(
     world: World, guarded: Guarded, move_clock: Ahead
 ) -> None:
+    """CASES B05: a refresh that met a 429 waits as long as it was told, five minutes at most."""
     signed_in(world, guarded)
-    guarded.says["/token"] = (503, {"error": "temporarily_unavailable"})
     move_clock(SOON)
     pauses = []
-    for _ in range(3):
+    for status, wait in ((503, None), (429, "75"), (503, "abc"), (429, "9999")):
+        guarded.says["/token"] = (status, {"error": "temporarily_unavailable"})
+        guarded.retry_after = wait
         assert refreshed(world)
         row = the_row(world)
         assert row.refresh_due_at is not None
         with db.read(world.tenant) as now:
             pauses.append(round((row.refresh_due_at - now).total_seconds()))
-        assert row.standing == Standing.IN and "503" in row.trouble
+        assert row.standing == Standing.IN and str(status) in row.trouble
         assert not refreshed(world)
         move_clock(timedelta(seconds=pauses[-1] + 1))
-    assert pauses == [10, 20, 40]
+    assert pauses == [10, 75, 40, 300]
     del guarded.says["/token"]
     assert refreshed(world)
     assert the_row(world).trouble == "" and the_row(world).failures == 0

@@ -67,7 +67,8 @@ def test_an_undeclared_function_is_marked_with_the_reason_and_the_fix_to_paste()
     words = plain(page(world, "/catalog/tools/shop/"))
     assert "1 does not say what it does" in words
     assert "Calls of it wait for a person: it has no annotations, so nobody knows whether it changes anything." in words
-    assert "@server.tool(annotations=ToolAnnotations(read_only_hint=True))" in words
+    assert "@server.tool(annotations=ToolAnnotations(" in words
+    assert "read_only_hint=True, # it changes nothing" in " ".join(words.split())
 
 
 @pytest.mark.rule("C5")

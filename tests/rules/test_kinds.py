@@ -1,5 +1,6 @@
 """A function's kind, reach and whether it may be made again follow from its own listing entry."""
 
+import ast
 from typing import Any
 
 import pytest
@@ -97,24 +98,32 @@ def test_a_call_may_be_made_again_when_it_only_reads_or_is_idempotent_and_honour
     ],
 )
 def test_an_undeclared_function_is_told_why(said: dict[str, Any], reason: str):
-    found = undeclared("export", said)
+    found = undeclared(said)
     assert found is not None
     assert found.reason == reason
 
 
 def test_the_fix_to_paste_declares_the_function_and_keeps_what_it_said():
-    found = undeclared("export", {"idempotentHint": True, "openWorldHint": False})
+    found = undeclared({"idempotentHint": True, "openWorldHint": False})
     assert found is not None
-    lines = [line for line in found.fix.splitlines() if line.startswith("@")]
-    assert [line.partition("Annotations(")[2].partition(", ")[0] for line in lines] == [
-        "read_only_hint=True",
-        "destructive_hint=False",
-        "destructive_hint=True",
+    lines = found.fix.splitlines()
+    hints = [line for line in lines if "#" in line and "=" in line]
+    declared = []
+    for kept in hints:
+        pasted = "\n".join(line for line in lines if line == kept or line not in hints)
+        declared.append(ast.unparse(ast.parse(f"{pasted}\ndef f(): ...").body[0]).splitlines()[0])
+    rest = "idempotent_hint=True, open_world_hint=False))"
+    assert declared == [
+        f"@server.tool(annotations=ToolAnnotations(read_only_hint=True, {rest}",
+        f"@server.tool(annotations=ToolAnnotations(destructive_hint=False, {rest}",
+        f"@server.tool(annotations=ToolAnnotations(destructive_hint=True, {rest}",
     ]
-    assert all("idempotent_hint=True, open_world_hint=False)" in line for line in lines)
+    assert max(map(len, lines)) <= 48, "it is shown in a column of the catalog, and is not to be broken inside a word"
+    with pytest.raises(SyntaxError):
+        compile(f"{found.fix}\ndef f(): ...", "pasted", "exec")  # nobody pastes it without a choice
 
 
 @given(annotations)
 def test_every_undeclared_function_and_no_other_gets_a_fix(said: dict[str, Any]):
-    assert (undeclared("f", said) is not None) is (kind_of(said) is Kind.UNDECLARED)
-    assert undeclared("f", said, trusted=False) is not None
+    assert (undeclared(said) is not None) is (kind_of(said) is Kind.UNDECLARED)
+    assert undeclared(said, trusted=False) is not None

@@ -26,7 +26,8 @@ RESOURCE = "/.well-known/oauth-protected-resource/mcp"
 
 
 class Guarded:
-    """`asked` has one line for every request at the provider; `says` replaces what it answers at a path."""
+    """`asked` has one line for every request at the provider; `says` replaces what it answers at a path, with
+    `retry_after` beside it."""
 
     def __init__(self, base: str) -> None:
         self.base = base
@@ -36,6 +37,7 @@ class Guarded:
         self.forms: list[dict[str, str]] = []
         self.bearers: list[str] = []
         self.says: dict[str, tuple[int, Any]] = {}
+        self.retry_after: str | None = None
         self.lifetime: int | None = 3600
         self.gives_refresh = True
         self.denies = False
@@ -160,6 +162,8 @@ class Guarded:
                 status, said = self.says[path]
                 body = said if isinstance(said, bytes) else json.dumps(said).encode()
                 headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+                if self.retry_after is not None:
+                    headers.append((b"retry-after", self.retry_after.encode()))
                 await send({"type": "http.response.start", "status": status, "headers": headers})
                 await send({"type": "http.response.body", "body": body})
                 return
