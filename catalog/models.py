@@ -304,13 +304,14 @@ class Skill(TenantRow):
 
 
 class PolicyVersion(TenantRow):
-    """A tenant's ordered rules at one time. Immutable; the highest number is in force."""
+    """A tenant's ordered rules at one time. Never changed, which PostgreSQL keeps; the highest number is in force."""
 
     number = models.PositiveIntegerField()
     rules = models.JSONField()
     made_by = models.ForeignKey("tenants.User", null=True, on_delete=models.PROTECT, related_name="+")
     made_at = models.DateTimeField()
     note = models.TextField(blank=True)
+    restores = models.PositiveIntegerField(null=True, help_text="the older version whose rules these are")
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

@@ -311,6 +311,7 @@ class Attempt(TenantRow):
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["limit_at"], condition=Q(ended_at__isnull=True), name="attempt_open_limit"),
             models.Index(fields=["node"], condition=Q(ended_at__isnull=True), name="attempt_open_node"),
+            models.Index(fields=["tenant", "started_at"], name="attempt_begun"),  # for the rates of a policy
         ]
 
 

@@ -131,7 +131,12 @@ def compare(before: Iterable[Entry], after: Iterable[Entry]) -> ListingDiff:
 
 def changes(before: Entry, after: Entry) -> tuple[Change, ...]:
     """The fields in which two entries differ, as deep as both are objects."""
-    return tuple(_changes("", before.fields(), after.fields(), 0))
+    return changed_fields(before.fields(), after.fields())
+
+
+def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
+    """The members in which two objects differ, as deep as both are objects."""
+    return tuple(_changes("", before, after, 0))
 
 
 def pieces(before: str, after: str) -> tuple[Piece, ...]:

@@ -2,7 +2,8 @@
 
     {"id": "big-charges", "title": "big charges ask", "effect": "ask", "tool": "billing", "function": ["charge"],
      "kind": ["write"], "agent": "clerk-*", "starter": ["api_key"], "open_world": true, "tainted": true,
-     "arguments": [{"path": "/amount", "is": "more_than", "value": 10000}], "until": "2027-01-01T00:00:00+00:00"}
+     "arguments": [{"path": "/amount", "is": "more_than", "value": 10000}], "until": "2027-01-01T00:00:00+00:00",
+     "rate": {"calls": 10, "seconds": 60}, "repeated": 5}
 
 Only `id` and `effect` are required; what is left out holds for every call.
 """
@@ -17,12 +18,16 @@ from typing import Any, Final
 from base import canonical
 from catalog.rules.conditions import ArgumentIs, Patterns, read_argument
 from catalog.rules.kinds import Kind
+from catalog.rules.rates import Rate, read_rate
 
 RULES_MOST: Final = 500
+REPEATED_LEAST: Final = 2
+REPEATED_MOST: Final = 1_000
 STARTERS: Final = ("person", "api_key", "routine", "event")
 KEYS: Final = (
     *("id", "title", "effect", "until"),
     *("kind", "tool", "function", "agent", "starter", "open_world", "tainted", "arguments"),
+    *("rate", "repeated"),
 )
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}\Z")
@@ -35,6 +40,7 @@ class Effect(StrEnum):
     ALLOW = "allow"
     ASK = "ask"
     REFUSE = "refuse"
+    WAIT = "wait"  # for a rate: the attempt begins when the rate has room again
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ class Rule:
     open_world: bool | None = None
     tainted: bool | None = None
     arguments: tuple[ArgumentIs, ...] = ()
+    rate: Rate | None = None
+    repeated: int | None = None
     until: datetime | None = None
     odd: tuple[str, ...] = ()
 
@@ -98,6 +106,13 @@ def _read(raw: Any, at: int) -> Rule:
     if effect not in list(Effect):
         reader.odd.append(f"effect is {', '.join(Effect)}")
         effect = Effect.ASK
+    rate, repeated = reader.rate(), reader.repeated()
+    if effect == Effect.WAIT and "rate" not in raw:
+        reader.odd.append("a rule that waits has a rate; without one it would wait for ever")
+        effect = Effect.ASK
+    if effect == Effect.ALLOW and ("rate" in raw or "repeated" in raw):
+        reader.odd.append("a rule with a rate or repeated holds once there is too much: it asks, refuses or waits")
+        rate = repeated = None
     reader.odd += [f"{key} is not a part of a rule" for key in raw if key not in KEYS]
     return Rule(
         id=identity,
@@ -112,6 +127,8 @@ def _read(raw: Any, at: int) -> Rule:
         open_world=reader.flag("open_world"),
         tainted=reader.flag("tainted"),
         arguments=reader.arguments(),
+        rate=rate,
+        repeated=repeated,
         until=reader.until(),
         odd=tuple(reader.odd),
     )
@@ -162,6 +179,24 @@ class _Reader:
             except ValueError as error:
                 self.odd.append(str(error))
         return tuple(found)
+
+    def rate(self) -> Rate | None:
+        if "rate" not in self.raw:
+            return None
+        try:
+            return read_rate(self.raw["rate"])
+        except ValueError as error:
+            self.odd.append(str(error))
+            return None
+
+    def repeated(self) -> int | None:
+        if "repeated" not in self.raw:
+            return None
+        value = self.raw["repeated"]
+        if not isinstance(value, int) or isinstance(value, bool) or not REPEATED_LEAST <= value <= REPEATED_MOST:
+            self.odd.append(f"repeated is a whole number from {REPEATED_LEAST} to {REPEATED_MOST:,}")
+            return None
+        return value
 
     def until(self) -> datetime | None:
         if "until" not in self.raw:

@@ -1,6 +1,6 @@
 """May this call run now? Kill switches first, then the policy in force; both are read under the gate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from base import db
@@ -8,9 +8,10 @@ from base.canonical import digest
 from catalog.queries.standing import Standing, over_call
 from catalog.queries.trust import approval_of, traits_now
 from catalog.rules.kinds import Kind
-from catalog.rules.policy import Allow, Ask, Facts, Refuse, judge
+from catalog.rules.policy import Allow, Ask, Facts, Policy, Refuse, Wait, counts_needed, judge, waits
 from jobs.models import Call, Hold, Job
 from jobs.operations import bodies
+from jobs.queries import counts
 from jobs.rules.why import Why
 
 
@@ -18,13 +19,15 @@ from jobs.rules.why import Why
 class Ruling:
     """What policy says of a call: the verdict, the number of the policy, and what an approval of it is bound to.
 
-    A call that is `paused` is judged all the same, and does not start (RULES L11).
+    A call that is `paused` is judged all the same, and does not start (RULES L11). `wait` keeps one that may run from
+    beginning now.
     """
 
     verdict: Allow | Ask | Refuse
     policy: int
     binding: str = ""
     paused: bool = False
+    wait: Wait | None = None
 
     @property
     def why(self) -> str:
@@ -41,8 +44,11 @@ class Switched:
     reason: Why = Why.KILL_SWITCH
 
 
-def rule_on(call: Call, job: Job) -> Ruling | Switched:
+def rule_on(call: Call, job: Job, *, claiming: bool = False) -> Ruling | Switched:
     """Judge a call by the switches and the policy in force (RULES L7, A2, B6). The gate must be held.
+
+    `claiming` says that an attempt begins next if it may: then the rates that were looked at stand still until that
+    has committed. Asked before, what a rate says is only what it says now; the claim asks again.
 
     What the call's function says of itself is taken anew, as far as its word counts now (RULES U1).
     """
@@ -50,7 +56,7 @@ def rule_on(call: Call, job: Job) -> Ruling | Switched:
     standing = _standing(job.agent_name, call.tool_slug, call.function_name)
     if standing.switch:
         return Switched(standing.switch)
-    verdict = judge(
+    facts = _counted(
         standing.policy,
         Facts(
             kind=Kind(call.kind),
@@ -62,9 +68,23 @@ def rule_on(call: Call, job: Job) -> Ruling | Switched:
             at=db.must_write(),
             arguments=bodies.arguments_of(call),
         ),
+        call,
+        claiming=claiming,
     )
+    verdict = judge(standing.policy, facts)
     binding = _binding(call, verdict) if isinstance(verdict, Ask) else ""
-    return Ruling(verdict, standing.number, binding, paused=standing.paused)
+    wait = waits(standing.policy, facts) if claiming else None
+    return Ruling(verdict, standing.number, binding, paused=standing.paused, wait=wait)
+
+
+def _counted(policy: Policy, facts: Facts, call: Call, *, claiming: bool) -> Facts:
+    """The facts with what the policy counts; a policy without such rules counts nothing."""
+    needed = counts_needed(policy, facts)
+    if needed.rates:
+        if claiming:
+            counts.hold_rates(needed.rates, facts.tool)
+        facts = replace(facts, full=counts.full(needed.rates, facts.tool, facts.at))
+    return replace(facts, repeats=counts.repeats(call)) if needed.repeats else facts
 
 
 def _standing(agent: str, tool: str, function: str) -> Standing:

@@ -13,7 +13,7 @@ from base import db
 from catalog.models import Transport
 from catalog.operations import listings, sign_ins
 from catalog.queries import functions
-from catalog.rules.policy import Allow, Ask
+from catalog.rules.policy import Allow, Ask, Wait
 from catalog.rules.servers import ServerSpec
 from jobs import wake
 from jobs.models import END_STATES, Attempt, Call, Job
@@ -26,7 +26,7 @@ from jobs.rules.orders import End, Order, Outcome, Result
 from jobs.rules.reasons import Reason
 from jobs.rules.retry import AskPerson, Facts, Finish, RetryAt, next_step
 from jobs.rules.states import CallState, Effect, HoldKind, JobState
-from jobs.rules.why import Why
+from jobs.rules.why import RATE_FULL, Why
 
 CHANGED: Final = (Reason.LISTING_CHANGED, Reason.FUNCTION_GONE)  # the session lists something else than what is kept
 RESULT_SHOWN: Final = 8 * 1024  # characters of a result kept on the call's own row
@@ -73,13 +73,16 @@ def _claim(call_id: UUID, node_id: UUID, attempt_id: UUID, now: datetime, *, alo
             return _AGAIN_ALONE
         if _server_is_taken(call):
             return None
-    ruling = verdicts.rule_on(call, job)
+    ruling = verdicts.rule_on(call, job, claiming=True)
     if isinstance(ruling, verdicts.Ruling):
         if ruling.paused:
             return None
         may_run = isinstance(ruling.verdict, Allow) or (
             isinstance(ruling.verdict, Ask) and verdicts.approved(call, ruling)
         )
+        if may_run and ruling.wait is not None:
+            _wait(call, ruling.wait)
+            return None
         if may_run:
             return _open_attempt(call, job, node_id, attempt_id, ruling, now)
     if not alone:
@@ -87,6 +90,15 @@ def _claim(call_id: UUID, node_id: UUID, attempt_id: UUID, now: datetime, *, alo
     _stop_before_start(call, job, ruling, now)
     events.judge_later(job.pk)
     return None
+
+
+def _wait(call: Call, wait: Wait) -> None:
+    """A call that may run stays due later, as a rate of the policy is full: it is judged again then (RULES A2, B6)."""
+    detail = f"{RATE_FULL}rule “{wait.rule.title}”, {wait.rule.why}."
+    if call.detail != detail:
+        events.record(call.job_id, "call.waits", call=call.pk, why="rate", rule=wait.rule.id)
+    call.due_at, call.detail = wait.until, detail
+    call.save(update_fields=["due_at", "detail"])
 
 
 def _server_is_taken(call: Call) -> bool:

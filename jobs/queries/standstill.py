@@ -10,6 +10,7 @@ from catalog.rules.switching import Mode, Scope
 from jobs.models import Attempt, Call, Job, Node
 from jobs.rules.limits import MAX_OPENINGS
 from jobs.rules.states import JobState, NodeState
+from jobs.rules.why import RATE_FULL
 
 NO_NODE: Final = "No node is alive: it starts when one comes back."
 
@@ -39,7 +40,7 @@ class Standstill:
             failed = f"The tool's server would not start ({call.openings_failed} of {MAX_OPENINGS} times)."
             return f"{failed} {call.detail}".strip()
         if call.due_at is not None and call.due_at > self.now:
-            return "Its time has not come yet."
+            return call.detail if call.detail.startswith(RATE_FULL) else "Its time has not come yet."
         return self._about_its_tool(call, alive) or "A node takes it within a second."
 
     def why_no_turn(self) -> str:

@@ -5,6 +5,8 @@ from typing import Final
 
 from jobs.rules import reasons
 
+RATE_FULL: Final = "A rate of the policy is full: "  # how the detail of a call begins that is due later for it
+
 
 class Why(StrEnum):
     """A code is written to the database and never changes its meaning."""
