@@ -43,7 +43,11 @@ class Failed(Exception):
 
 
 class TooLong(Exception):
-    """A body passed the limit it was read with."""
+    """A body passed `limit`, the bytes that it was read with."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"more than {limit} bytes")
+        self.limit: Final = limit
 
 
 class Withheld(Exception):
@@ -72,7 +76,7 @@ class Reply:
             async for chunk in self._stream:
                 taken += len(chunk)
                 if taken > limit:
-                    raise TooLong
+                    raise TooLong(limit)
                 yield chunk
         except _TROUBLE as error:
             why = f"The connection ended inside the answer, after {taken} bytes of it ({_said(error)})."

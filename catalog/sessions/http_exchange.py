@@ -11,7 +11,8 @@ from catalog.sessions.lines import HEAD, Overlong, id_in_pieces
 
 MAX_MESSAGE: Final = 10 * 2**20  # bytes of one JSON body or one event
 MAX_STREAM: Final = 64 * 2**20  # bytes of one exchange, the messages beside the answer included
-MAX_MESSAGES: Final = 100_000
+MAX_MESSAGES: Final = 100_000  # of one exchange; further ones beside the answer are not looked at
+MAX_OTHER: Final = 64 * 1024  # bytes of a body that is neither JSON nor events
 ANSWERS: Final = "application/json, text/event-stream"
 Json = dict[str, Any]
 
@@ -64,8 +65,8 @@ class Exchange:
                     await self._read_body(reply, is_json=reply.content_type == "application/json")
             except outbound.Failed as error:
                 self.heard.trouble = str(error)
-            except outbound.TooLong:
-                self.heard.trouble = f"The server sent more than {MAX_STREAM // 2**20} MiB."
+            except outbound.TooLong as error:
+                self.heard.trouble = f"The server sent more than {error.limit // 2**10:,} KiB."
         return self.heard
 
     async def _read_events(self, reply: outbound.Reply) -> None:
@@ -86,7 +87,7 @@ class Exchange:
     async def _read_body(self, reply: outbound.Reply, *, is_json: bool) -> None:
         kept, tail = bytearray(), b""
         try:
-            async for chunk in reply.chunks(MAX_STREAM if is_json else 64 * 1024):
+            async for chunk in reply.chunks(MAX_STREAM if is_json else MAX_OTHER):
                 self.heard.arrived += len(chunk)
                 if len(kept) <= MAX_MESSAGE:
                     kept += chunk

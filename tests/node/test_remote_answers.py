@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from catalog.rules.wire import AnswerEnd
+from catalog.sessions import http_exchange
 from jobs.rules.orders import End, Outcome
 from jobs.rules.reasons import Reason
 from tests.node.driving import Driven
@@ -286,6 +287,46 @@ def test_an_answer_too_large_to_keep_was_made_and_says_so(
     outcome = told(step)
     assert (outcome.end, outcome.reason) == (End.ANSWERED, Reason.TOO_LARGE)
     assert "10 MiB" in outcome.result.text
+
+
+@pytest.mark.rule("U4")
+def test_a_body_past_its_limit_is_read_no_further_and_the_limit_is_named(
+    told: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_exchange, "MAX_STREAM", 50 * 1024)
+
+    async def talks_on(peer: Peer, request: Request) -> None:
+        await peer.stream()
+        for _ in range(100):
+            await peer.event({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x" * 1024}})
+        await peer.event(request.result("never read"))
+
+    outcome = told(talks_on)
+    assert (outcome.end, outcome.reason) == (End.BROKEN, Reason.CONNECTION_BROKE)
+    assert "The server sent more than 50 KiB." in outcome.wire.detail
+    page = told(status("200 OK", b"<p>" * 30_000, "text/html"))
+    assert page.end is End.BROKEN
+    assert "The server sent more than 64 KiB." in page.wire.detail
+
+
+@pytest.mark.rule("P1")
+def test_past_a_number_of_messages_only_the_answer_is_looked_at(
+    told: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_exchange, "MAX_MESSAGES", 5)
+
+    async def reports(peer: Peer, request: Request) -> None:
+        await peer.stream()
+        for n in range(1, 11):
+            params = {"progressToken": request.params["_meta"]["progressToken"], "progress": n, "total": 10}
+            await peer.event({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+        await peer.event(request.result("the answer"))
+        await peer.end()
+
+    outcome = told(reports, retry_safe=True)
+    assert outcome.result.text == "the answer"
+    assert outcome.progress is not None
+    assert outcome.progress.value == 5
 
 
 def test_other_messages_on_the_way_are_not_taken_for_the_answer(told: Callable[..., Outcome]) -> None:
