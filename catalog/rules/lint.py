@@ -14,6 +14,7 @@ from catalog.rules.budgets import (
     plugin_finding,
     with_repeats,
 )
+from catalog.rules.drill_file import drill_problems
 from catalog.rules.estimates import Cost, Definition, estimate
 from catalog.rules.findings import Finding, Severity
 from catalog.rules.grants import Name, granted, listing_problems, model_name
@@ -89,10 +90,11 @@ def costs_of(spec: PluginSpec, listing: PluginListing) -> Costs:
 
 def lint(spec: PluginSpec, files: Mapping[str, bytes], listing: PluginListing | None) -> list[Finding]:
     """Every finding, errors first. Without a listing it says so and checks nothing (RULES T5)."""
+    misspelt = unreadable(drill_problems(spec, files))
     if listing is None:
         what = "there is no measured listing, so names and token budgets were not checked"
-        return [Finding(Severity.WARNING, NOT_MEASURED, LISTING_FILE, 0, "", what, INSPECT)]
-    found: list[Finding] = [finding for tool in spec.tools for finding in manual_findings(tool, spec.skills)]
+        return [*misspelt, Finding(Severity.WARNING, NOT_MEASURED, LISTING_FILE, 0, "", what, INSPECT)]
+    found = [*misspelt, *(one for tool in spec.tools for one in manual_findings(tool, spec.skills))]
     if listing.is_older_than(files):
         what = "the listing was measured from other files than these, so its figures may be old"
         found.append(Finding(Severity.WARNING, OLD, LISTING_FILE, 0, "", what, INSPECT))

@@ -58,6 +58,11 @@ class Report:
         return not any(finding.code in UNMEASURED or finding.code == FILES for finding in self.findings)
 
     @property
+    def spelled(self) -> bool:
+        """Whether the plugin's own files could be read."""
+        return not any(finding.code == FILES for finding in self.findings)
+
+    @property
     def exit(self) -> Exit:
         """What was found decides first; nothing found without a listing is not clean."""
         found = any(self.fails(finding) and finding.code not in UNMEASURED for finding in self.findings)
@@ -123,10 +128,11 @@ def _result(report: Report, finding: Finding, index: int) -> dict[str, Any]:
     }
 
 
-def as_junit(report: Report) -> str:
+def as_junit(report: Report, *more: Xml.Element) -> str:
     """JUnit XML: a test case for each finding and for each check that found nothing.
 
-    A check that could not be made is skipped, never passed; a warning is a passed case that says it.
+    A check that could not be made is skipped, never passed; a warning is a passed case that says it. `more` are test
+    suites that belong into the same report.
     """
     suite = Xml.Element("testsuite", name=_xml(f"{report.name} {report.plugin}".strip()))
     cases = [_case(report, code) for code in CHECKS]
@@ -140,8 +146,10 @@ def as_junit(report: Report) -> str:
     }
     for name, count in counted.items():
         suite.set(name, str(count))
-    whole = Xml.Element("testsuites", {name: str(count) for name, count in counted.items() if name != "skipped"})
-    whole.append(suite)
+    suites = [suite, *more]
+    summed = {name: sum(int(one.get(name, 0)) for one in suites) for name in counted if name != "skipped"}
+    whole = Xml.Element("testsuites", {name: str(count) for name, count in summed.items()})
+    whole.extend(suites)
     Xml.indent(whole)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(whole, encoding="unicode") + "\n"
 

@@ -1,6 +1,8 @@
 """How findings are shown: for a person, and in the shapes that programs read."""
 
 import json
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +12,7 @@ from studio.cli.plugin import _folder
 if TYPE_CHECKING:
     from catalog.rules.findings import Finding
     from catalog.rules.lint_reports import Report
+    from jobs.rules.drills import Drilled
 
 shape_option = click.option(
     "--format",
@@ -41,22 +44,63 @@ def linted(files: dict[str, bytes]) -> "tuple[str, list[Finding]]":
     return spec.name, check.lint(spec, files, listing)
 
 
-def show(report: "Report", shape: str) -> None:
+def show(report: "Report", shape: str, drilled: "Drilled | None" = None) -> None:
     """Print it. What is not ours to escape is shown with its hidden characters visible; JSON escapes them itself."""
     from base.figures import plural
     from catalog.rules import lint_reports
 
     match shape:
         case "json":
-            _folder.show_json(lint_reports.as_json(report))
+            told = lint_reports.as_json(report)
+            _folder.show_json(
+                told if drilled is None else {**told, "exit": worst(report, drilled), "drill": drilled.as_json()}
+            )
         case "sarif":
             click.echo(json.dumps(lint_reports.as_sarif(visible(report)), indent=2))
         case "junit":
-            click.echo(lint_reports.as_junit(visible(report)), nl=False)
+            click.echo(_junit(report, drilled), nl=False)
         case _:
             for finding in visible(report).findings:
                 click.echo(str(finding))
             click.echo(f"{plural(report.errors, 'error')}, {plural(report.warnings, 'warning')}")
+            if drilled is not None:
+                _show_drill(drilled)
+
+
+def write_junit(report: "Report", drilled: "Drilled | None", file: Path) -> None:
+    """The same as JUnit XML, in a file."""
+    try:
+        file.write_text(_junit(report, drilled), encoding="utf-8")
+    except OSError as error:
+        raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--junit") from error
+
+
+def worst(report: "Report", drilled: "Drilled | None") -> int:
+    """The exit code of both: what was found decides before what could not be measured."""
+    codes = {int(report.exit), int(drilled.exit) if drilled is not None else 0}
+    return next((code for code in (1, 3) if code in codes), 0)
+
+
+def _junit(report: "Report", drilled: "Drilled | None") -> str:
+    from catalog.rules import lint_reports
+    from jobs.rules.drill_reports import suite
+
+    return lint_reports.as_junit(visible(report), *([suite(_visible_drill(drilled))] if drilled is not None else []))
+
+
+def _show_drill(drilled: "Drilled") -> None:
+    from jobs.rules.drill_reports import COLOURS, table
+
+    for verdict, line in table(_visible_drill(drilled)):
+        colour = COLOURS.get(verdict) if verdict is not None and "NO_COLOR" not in os.environ else None
+        click.echo(click.style(line, fg=colour) if colour else line)
+
+
+def _visible_drill(drilled: "Drilled") -> "Drilled":
+    from dataclasses import replace
+
+    shown = [replace(one, said=lines(one.said), control=lines(one.control)) for one in drilled.findings]
+    return replace(drilled, findings=tuple(shown))
 
 
 def visible(report: "Report") -> "Report":

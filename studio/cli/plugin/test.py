@@ -10,6 +10,7 @@ from studio.cli.plugin import _folder, _report
 if TYPE_CHECKING:
     from catalog.rules.findings import Finding
     from catalog.rules.lint_reports import Report
+    from jobs.rules.drills import Drilled
 
 
 @click.command()
@@ -17,30 +18,49 @@ if TYPE_CHECKING:
 @_report.shape_option
 @_report.json_option
 @_report.strict_option
-def test(folder: Path, shape: str, strict: bool) -> None:
+@click.option("--drill", "drilling", is_flag=True, help="Put faults to every function too; takes a minute or two.")
+@click.option("--only", multiple=True, metavar="TOOL.FUNCTION", help="With --drill: this function; may be repeated.")
+@click.option(
+    "--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the report as JUnit XML to this file too."
+)
+def test(folder: Path, shape: str, strict: bool, drilling: bool, only: tuple[str, ...], junit: Path | None) -> None:
     """Start the servers of the plugin in FOLDER and check what they list: names, hints, schemas, budgets, manual.
 
     The listing is kept in oz0-listing.json, as `oz0 plugin inspect` keeps it, and everything that lint finds is found.
 
-    Exit code 0: clean, or only warnings; 1: errors; 2: a wrong call; 3: a server could not be listed.
+    --drill then puts faults to each function, by what it declares: the same call again under its key, lost replies,
+    killed servers, cancels, a busy service. Each fault has a control, which shows that a breach would have been seen.
+    oz0-drill.yaml says how the functions are called and where their effects are seen.
+
+    Exit code 0: clean, or only warnings; 1: errors, or a function that does not keep its word; 2: a wrong call;
+    3: a server could not be listed, or a fault could not be measured.
 
     \b
     Examples:
       oz0 plugin test
       oz0 plugin test shelf --strict
-      oz0 plugin test shelf --format junit > test.xml
+      oz0 plugin test shelf --drill --junit drill.xml
+      oz0 plugin test shelf --drill --only shelf.add_entry
     """
     if not folder.is_dir():
         raise click.BadParameter(f"{folder}: there is no such folder; name the one that holds oz0-plugin.yaml")
+    if only and not drilling:
+        raise click.UsageError("--only names a function to drill: say --drill too")
+    if drilling and shape == "sarif":
+        raise click.UsageError("a drill has no lines of code to tell of: choose text, json or junit")
     report = tested(folder, strict)
-    _report.show(report, shape)
-    raise SystemExit(report.exit)
+    drilled = _drilled(folder, only) if drilling and report.spelled else None
+    if junit is not None:
+        _report.write_junit(report, drilled, junit)
+    _report.show(report, shape, drilled)
+    raise SystemExit(_report.worst(report, drilled))
 
 
 def tested(folder: Path, strict: bool) -> "Report":
     """Measure the plugin's servers, keep the listing, and lint by it."""
     from base import folders
     from catalog.rules import listing_file
+    from catalog.rules.lint import not_taken
     from catalog.rules.lint_reports import TEST, Report
     from catalog.rules.plugins import read_plugin
     from catalog.rules.problems import BadPlugin
@@ -54,8 +74,6 @@ def tested(folder: Path, strict: bool) -> "Report":
     except BadPlugin:
         name, found = _report.linted(files)
     else:
-        from catalog.rules.lint import not_taken
-
         listed, failed = _folder.measured(spec, folder)
         text = listing_file.write(files, listed)
         (folder / listing_file.LISTING_FILE).write_text(text, encoding="utf-8")
@@ -63,3 +81,14 @@ def tested(folder: Path, strict: bool) -> "Report":
         found = not_taken(found, listed, failed)
     base = f"{folder.resolve().as_uri()}/"
     return Report(name, tuple(found), strict=strict, version=_folder.version(), base=base, name=TEST)
+
+
+def _drilled(folder: Path, only: tuple[str, ...]) -> "Drilled":
+    from base import folders
+    from catalog.rules.drill_file import read_drill
+    from catalog.rules.plugins import read_plugin
+    from jobs.drills import drill
+
+    files = dict(folders.files_of(folder))
+    spec = read_plugin(files)
+    return drill(spec, read_drill(spec, files), files, only=only)
