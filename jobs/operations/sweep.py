@@ -16,6 +16,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from base import db
 from base.clock import boot_time
+from base.figures import plural
 from catalog.models import KillSwitch
 from catalog.rules.switching import Mode
 from catalog.rules.wire import Wire
@@ -190,9 +191,10 @@ def _jobs_past_deadline(now: datetime) -> QuerySet[Job]:
 def _end_at_limit(tenant: UUID, job_id: UUID) -> bool:
     with db.write(tenant) as now:
         job = locks.job(job_id)
-        if job is None or job.state in JOB_FINAL or job.state == JobState.CANCELLING:
+        if job is None or job.deadline_at is None or job.state in JOB_FINAL or job.state == JobState.CANCELLING:
             return False
-        limit = "its agent's limit of minutes was reached (limits.minutes)"
+        minutes = round((job.deadline_at - job.created_at).total_seconds() / 60)
+        limit = f"its agent may run for {plural(minutes, 'minute')} (limits.minutes)"
         cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit", detail=limit, now=now)
         return True
 

@@ -5,6 +5,7 @@ from typing import Any, assert_never
 from uuid import UUID
 
 from base import db
+from base.figures import plural
 from catalog.queries import switches
 from catalog.rules.agents import Unreadable, from_json
 from catalog.rules.answers import storable
@@ -46,7 +47,7 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
             )
             return None
         if job.turns_made >= agent.limits.turns:
-            limit = f"its agent may take {agent.limits.turns} turns (limits.turns)"
+            limit = f"its agent may take {plural(agent.limits.turns, 'turn')} (limits.turns)"
             cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit", detail=limit, now=now)
             return None
         turn = _ask(job, node_id, limit_at=now + timedelta(seconds=TURN_LIMIT))
@@ -152,7 +153,7 @@ def _go_on(job: Job, turn: Turn, answer: TurnAnswer, *, say: str) -> None:
         return
     most = from_json(job.agent.definition).limits.calls
     if job.calls_made + len(wanted) > most:
-        limit = f"its agent may make {most} calls (limits.calls)"
+        limit = f"its agent may make {plural(most, 'call')} (limits.calls)"
         cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit", detail=limit, now=now)
         return
     intake.submit(job=job, turn=turn, wanted=wanted, now=now)

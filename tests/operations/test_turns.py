@@ -147,7 +147,7 @@ def test_an_agents_limit_of_minutes_stops_what_runs_and_then_fails_the_job(
     settle(world, order, an_outcome(End.STOPPED))
     row = see(world, Job, job)
     assert (row.state, row.failure_kind, row.reason) == (JobState.FAILED, "limit", Why.JOB_LIMIT)
-    assert "limits.minutes" in row.detail
+    assert row.detail == "its agent may run for 1 minute (limits.minutes)"
 
 
 @pytest.mark.rule("L11")
