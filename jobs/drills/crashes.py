@@ -83,29 +83,31 @@ def _mid_way(stage: Stage, fault: Fault, do: str) -> Finding:
     expected = _expected(stage)
     arguments, end_it = lasting(stage, LONG)
     try:
-        before = stage.look()
+        before, struck = stage.look(), stage.server
         seen = len(stage.seen("request"))
         key = stage.key()
+        stage.order(do, at="progress")  # where it reports any; else some moments after its request
         call = stage.start(lambda: stage.call(key, arguments, between=end_it))
-        stage.until(lambda: len(stage.seen("request")) > seen or call.done(), "its call")
+        stage.until(lambda: len(stage.seen("request", struck)) > seen or call.done(), "its call")
         stage.pause(UNDER_WAY)
-        struck = stage.server
-        stage.order(do)
+        if not stage.seen("did", struck):
+            stage.order(do)
         stage.until(lambda: stage.seen("did", struck), "the end of its server")
         open_then = stage.seen("did", struck)[-1]["open"]
+        when = "at its first progress" if stage.seen("progress", struck) else "while it ran"
         made = call.result()
     finally:
         end_it()
     if not open_then:
         raise CannotMeasure("its call was over before it could be struck", "make it last longer")
     if made.last.reason == Reason.SERVER_ERROR:  # its last word for an open call; whether it acted is not said
-        control = f"its call was running when it was struck, and ended by the server: {made.text[:100]}"
+        control = f"its call was struck {when}, and ended by the server: {made.text[:100]}"
         stage.renew()
         made = Made((*made.outcomes, *stage.call(key, arguments).outcomes))
     elif len(made.outcomes) == 1 and made.answered:
-        control = "its call was running when it was struck, and was answered all the same"
+        control = f"its call was struck {when}, and was answered all the same"
     else:
-        control = f"its call was running when it was struck, and cut off ({made.outcomes[0].end})"
+        control = f"its call was struck {when}, and cut off ({made.outcomes[0].end})"
     effects = changes(before, stage.look())
     return _judged(stage, fault, made, effects, expected, control)
 

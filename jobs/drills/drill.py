@@ -71,21 +71,37 @@ def drill(
             plugin = Path(where) / "plugin"
             keep(files, plugin)
             with ThreadPoolExecutor(side_by_side, thread_name_prefix="oz0-drill") as pool:
-                running = []
-                for tool in spec.tools:
-                    if tool.url:
-                        findings += _aside(tool, "", "a remote server: a drill would act on what others use")
-                        continue
-                    running += [
-                        pool.submit(part)
-                        for part in _parts(node, tool, drills.get(tool.id, ToolDrill(tool.id)), plugin, only)
-                    ]
-                for done in running:
-                    findings += done.result()
+                try:
+                    findings += _all(node, spec, drills, plugin, only, pool)
+                except BaseException:  # so that the rest ends too, and at once
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    node.shutdown(0)
+                    raise
             node.shutdown(0)
     finally:
         node.shutdown(0)
     return Drilled.of(spec.name, findings)
+
+
+def _all(
+    node: Node,
+    spec: PluginSpec,
+    drills: Mapping[str, ToolDrill],
+    plugin: Path,
+    only: Collection[str],
+    pool: ThreadPoolExecutor,
+) -> list[Finding]:
+    found: list[Finding] = []
+    running = []
+    for tool in spec.tools:
+        if tool.url:
+            found += _aside(tool, "a remote server: a drill would act on what others use")
+            continue
+        drill = drills.get(tool.id, ToolDrill(tool.id))
+        running += [pool.submit(part) for part in _parts(node, tool, drill, plugin, only)]
+    for done in running:
+        found += done.result()
+    return found
 
 
 def _parts(
@@ -160,9 +176,9 @@ def _scripts(stage: Stage) -> tuple[Mapping[Fault, Script], dict[Fault | None, s
     if traits.kind is Kind.UNDECLARED:
         return {}, {None: "it does not say what it does, so it promises nothing"}
     entry = next(one for one in listing.functions if one.name == stage.function)
-    if stage.function not in stage.drill.functions and entry.input_schema.get("required"):
-        raise CannotMeasure(
-            "the drill file does not say with which arguments it can be called",
+    if stage.function not in stage.drill.functions and (not traits.read_only or entry.input_schema.get("required")):
+        raise CannotMeasure(  # a write is never made, wherever it may land, unless its author says that it may be
+            "the drill file does not say that it may be called, and with which arguments",
             f"write `{stage.function}: {{arguments: {{…}}}}` under `functions:` of the tool in oz0-drill.yaml",
         )
     if traits.read_only:
@@ -184,8 +200,8 @@ def _not_applicable(stage: Stage, fault: Fault, why: str) -> Finding:
     return Finding(stage.tool.id, stage.function, fault, Verdict.NOT_APPLICABLE, why)
 
 
-def _aside(tool: ToolSpec, function: str, why: str) -> list[Finding]:
-    return [Finding(tool.id, function, Fault.EOF, Verdict.NOT_APPLICABLE, why)]
+def _aside(tool: ToolSpec, why: str) -> list[Finding]:
+    return [Finding(tool.id, "", Fault.EOF, Verdict.NOT_APPLICABLE, why)]
 
 
 def _odd(tool: ToolSpec, name: str) -> Finding:

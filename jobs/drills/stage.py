@@ -154,8 +154,9 @@ class Stage:
     def seen(self, event: str, server: ServerSpec | None = None) -> list[dict[str, Any]]:
         """What the relay of a server, the live one, saw of this kind, in order."""
         path = self._control((server or self.server).version) / "seen.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [one for line in lines if (one := json.loads(line))["event"] == event]
+        text = path.read_text() if path.exists() else ""
+        whole = text[: text.rfind("\n") + 1].splitlines()
+        return [one for line in whole if (one := json.loads(line))["event"] == event]
 
     def pause(self, seconds: float) -> None:
         """Let a call go on for so long."""

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from base.folders import files_of
+from catalog.rules.agents import fill_turn
+from catalog.rules.grants import Name, granted
 from catalog.rules.kinds import Kind, traits_of
 from catalog.rules.listing_file import read
+from catalog.rules.plugins import read_plugin
+from catalog.rules.schemas import misfit
+from catalog.rules.templates import Values
 from studio.cli.plugin import plugin
 
 
@@ -39,6 +45,21 @@ def test_a_new_plugin_is_clean_and_says_of_every_function_what_it_does(shelf: Pa
     }
     assert {name for name, one in traits.items() if one.honours_key and one.retry_safe} == {"add_entry"}
     assert all(len(one.annotations) >= 4 for one in functions)
+
+
+def test_every_call_of_the_agent_of_a_new_plugin_is_granted_and_fits_its_schema(shelf: Path) -> None:
+    if not (shelf / "oz0-listing.json").exists():
+        oz0("test", shelf)
+    schemas = {
+        one.name: one.input_schema for one in read((shelf / "oz0-listing.json").read_bytes()).tools["acme_shelf"]
+    }
+    (agent,) = read_plugin(files_of(shelf)).agents
+    for turn in agent.rehearsal:
+        for call in fill_turn(turn, Values(defaults=agent.input, results=["read"] * 9, last="read")).calls:
+            assert Name(call.tool, call.function) in granted(
+                agent.functions, [Name("acme_shelf", one) for one in schemas]
+            )
+            assert misfit(call.arguments, schemas[call.function]) is None
 
 
 @pytest.mark.rule("D1")

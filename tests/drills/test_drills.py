@@ -44,6 +44,7 @@ def test_where_effects_cannot_be_seen_nothing_is_proven() -> None:
 
 @pytest.mark.rule("D2")
 def test_a_function_that_nobody_says_how_to_call_is_not_measured() -> None:
+    """A write is never made unless the drill file says so, since it may land anywhere."""
     found = drilled(liars("looks"), "liars.honest")
     (finding,) = found.findings
     assert (finding.verdict, found.exit) == (Verdict.NOT_MEASURED, Exit.NOT_MEASURED)

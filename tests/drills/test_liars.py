@@ -83,4 +83,8 @@ def test_what_is_told_of_a_liar_says_what_was_seen_and_what_to_do(drilled: Drill
     repeated = told["write_4", Fault.REPEATED]
     assert repeated.said == "2 effects under one key: its repeat acted again"
     assert "one transaction" in repeated.fix
+    assert told["keeps_the_key_first", Fault.KILLED_MID_WAY].control.startswith(
+        "its call was struck at its first progress"
+    )
+    assert told["honest", Fault.KILLED_MID_WAY].control.startswith("its call was struck while it ran")
     assert told["retries_inside", Fault.BUSY_ASKED_ONCE].said.startswith("the service was asked 3 times in one attempt")

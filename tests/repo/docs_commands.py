@@ -19,6 +19,7 @@ HEADING: Final = re.compile(r"^## (?P<text>.+)$", re.MULTILINE)
 NAMED: Final = re.compile(r"(?:`|<code>)oz0 (?P<words>[^`<]+)(?:`|</code>)|^oz0 (?P<line>.+)$", re.MULTILINE)
 WORD: Final = re.compile(r"[a-z][a-z-]*\Z")
 TOUR: Final = "A tour in ten minutes"
+TUTORIAL: Final = "docs/authors/tutorial.md"
 # docs/rules.md says what the product must come to do; what it does is on the other pages.
 PROMISES: Final = frozenset({"docs/rules.md"})
 
@@ -47,7 +48,12 @@ def tour(tree: Path) -> list[str]:
     return [block.text for block in blocks(tree) if block.place == "README.md" and block.heading == TOUR]
 
 
-def run(script: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+def script_of(tree: Path, place: str) -> list[str]:
+    """The scripts of one page, in their order."""
+    return [block.text for block in blocks(tree) if block.place == place]
+
+
+def run(script: str, folder: Path, *, seconds: float = 100, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a block as a person would type it, in this folder, with this checkout's `oz0` and Python on the path."""
     (folder / "bin").mkdir(exist_ok=True)
     program = folder / "bin/oz0"
@@ -56,7 +62,7 @@ def run(script: str, folder: Path, **more: str) -> subprocess.CompletedProcess[s
     path = f"{program.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     command = ["sh", "-e", "-c", script]
     env = os.environ | {"PATH": path} | more
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=seconds, check=False)
 
 
 def unknown_words(tree: Path) -> list[Finding]:

@@ -1,6 +1,7 @@
 """Every command that a page gives is run: here, in an empty folder, or by the test that RUN_ELSEWHERE names."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo.docs_commands import TOUR, Block, blocks, run, tour, unknown_words
+from tests.repo.docs_commands import TOUR, TUTORIAL, Block, blocks, run, tour, unknown_words
 from tests.repo.tree import ROOT, tell
 
 # A make that would call itself, and what needs a network: the test that does the same in another way.
@@ -19,7 +20,10 @@ RUN_ELSEWHERE = {
     "pip install .": "tests/faults/test_installed.py::test_it_comes_up_with_the_demo_from_the_packages_own_files",
     "uv pip compile": "tests/repo/test_docs_commands.py::test_the_lock_is_of_the_kind_that_the_page_says_how_to_make",
 }
+RUN_BY_THE_TUTORIAL = "tests/drills/test_tutorial.py::test_the_tutorial_goes_as_it_is_written"
 RUN_BY_THE_TOUR = "tests/browser/test_tour.py::test_the_tour_of_the_readme_goes_as_it_is_written"
+# What the tutorial does in a studio the tour does too, with a plugin of its own.
+IN_A_STUDIO = {"oz0 up": RUN_BY_THE_TOUR, "oz0 plugin add": RUN_BY_THE_TOUR, "oz0 jobs start": RUN_BY_THE_TOUR}
 ALL = blocks(ROOT)
 
 
@@ -27,6 +31,8 @@ def elsewhere(block: Block) -> str | None:
     """The test that runs this block, None when it is run here."""
     if block.place == "README.md" and block.heading == TOUR:
         return RUN_BY_THE_TOUR
+    if block.place == TUTORIAL:
+        return next((test for start, test in IN_A_STUDIO.items() if block.text.startswith(start)), RUN_BY_THE_TUTORIAL)
     return next((test for start, test in RUN_ELSEWHERE.items() if block.text.startswith(start)), None)
 
 
@@ -60,13 +66,21 @@ def test_make_knows_how_to_do_what_the_pages_tell_it() -> None:
             assert "python -m" in done.stdout, f"{block.place}:{block.line}"
 
 
-@pytest.mark.parametrize("name", sorted({*RUN_ELSEWHERE.values(), RUN_BY_THE_TOUR}))
+@pytest.mark.parametrize("name", sorted({*RUN_ELSEWHERE.values(), RUN_BY_THE_TOUR, RUN_BY_THE_TUTORIAL}))
 def test_what_is_run_elsewhere_is_run_by_a_test_that_is_there(name: str) -> None:
     file, _, test = name.partition("::")
     defined = {
         node.name for node in ast.walk(ast.parse((ROOT / file).read_text())) if isinstance(node, ast.FunctionDef)
     }
     assert test in defined
+
+
+def test_the_python_that_the_authors_pages_show_is_python() -> None:
+    pages = [path.read_text() for path in (ROOT / "docs/authors").glob("*.md")]
+    shown = [match for page in pages for match in re.findall(r"^```python\n(.+?)^```$", page, re.MULTILINE | re.DOTALL)]
+    assert len(shown) > 5
+    for text in shown:
+        ast.parse(text)
 
 
 def test_nothing_stands_in_the_list_that_no_page_gives() -> None:

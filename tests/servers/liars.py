@@ -97,6 +97,7 @@ class Call:
         self.id, self.function = id_, params["name"]
         self.text = params["arguments"].get("text", "")
         self.key = params["_meta"].get("oz0/idempotency_key", "")
+        self.progress = params["_meta"].get("progressToken")
         self.cancelled = CANCELLED.setdefault(id_, threading.Event())
 
     @property
@@ -197,6 +198,8 @@ def keeps_the_key_first(call: Call) -> str:
             return str(known[0])
         ask_the_service(call.function)
         db.execute("INSERT INTO made VALUES (?, 'made', ?)", (call.own_key, time.time()))
+    if call.progress:
+        send({"method": "notifications/progress", "params": {"progressToken": call.progress, "progress": 1}})
     wait(call, "wait_before")
     act(call)
     wait(call, "wait_after")

@@ -49,6 +49,8 @@ def test(folder: Path, shape: str, strict: bool, drilling: bool, only: tuple[str
     if drilling and shape == "sarif":
         raise click.UsageError("a drill has no lines of code to tell of: choose text, json or junit")
     report = tested(folder, strict)
+    if drilling and report.spelled and shape == "text":
+        click.echo("drilling: calls are killed, cut off and repeated, which takes a minute or two", err=True)
     drilled = _drilled(folder, only) if drilling and report.spelled else None
     if junit is not None:
         _report.write_junit(report, drilled, junit)
