@@ -84,7 +84,7 @@ def _mid_way(stage: Stage, fault: Fault, do: str) -> Finding:
     arguments, end_it = lasting(stage, LONG)
     try:
         before, struck = stage.look(), stage.server
-        seen = len(stage.seen("request"))
+        seen, reported = len(stage.seen("request")), len(stage.seen("progress"))
         key = stage.key()
         stage.order(do, at="progress")  # where it reports any; else some moments after its request
         call = stage.start(lambda: stage.call(key, arguments, between=end_it))
@@ -94,7 +94,7 @@ def _mid_way(stage: Stage, fault: Fault, do: str) -> Finding:
             stage.order(do)
         stage.until(lambda: stage.seen("did", struck), "the end of its server")
         open_then = stage.seen("did", struck)[-1]["open"]
-        when = "at its first progress" if stage.seen("progress", struck) else "while it ran"
+        when = "at its first progress" if len(stage.seen("progress", struck)) > reported else "while it ran"
         made = call.result()
     finally:
         end_it()
