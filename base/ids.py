@@ -1,5 +1,6 @@
 """Ids: a UUIDv7 in the database, a TypeID (`job_01k6…`) wherever a person or a program reads one."""
 
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -42,3 +43,9 @@ def parse(prefix: str, text: str) -> UUID:
     if parsed.prefix != prefix:
         raise BadId(f"{text[:80]!r} is not the id of a {prefix}: it starts with {parsed.prefix!r}")
     return UUID(str(parsed.uuid))
+
+
+def first_at(moment: datetime) -> UUID:
+    """The least UUIDv7 of this millisecond: every id that was made later is greater."""
+    milliseconds = max(0, int(moment.timestamp() * 1000))
+    return UUID(int=(milliseconds << 80) | (0x7 << 76) | (0x8 << 60))

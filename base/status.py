@@ -110,6 +110,12 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "expired": ("hourglass", "bad", "Its token has run out: calls over it are not made until it is refreshed."),
         "again": ("triangle-alert", "bad", "The sign-in is over: calls over it are not made until an admin signs in."),
     },
+    "verdict": {
+        "allow": ("check", "ok", "It runs, and nobody is asked."),
+        "ask": ("hand", "wait", "A person must approve it first."),
+        "refuse": ("shield-x", "bad", "It does not run."),
+        "wait": ("clock", "run", "It begins later, when its rate has room again."),
+    },
     "kind": {
         "read": ("eye", "stop", "It says it only reads."),
         "write": ("pencil", "run", "It says it writes and destroys nothing."),
@@ -132,6 +138,10 @@ WORDS: Final = {
     ("ask", "retry"): "try again?",
     ("ask", "session"): "session lost",
     ("attempt", "not_made"): "not made",
+    ("verdict", "allow"): "runs",
+    ("verdict", "ask"): "asks",
+    ("verdict", "refuse"): "refuses",
+    ("verdict", "wait"): "waits",
     ("sign_in", "out"): "signed out",
     ("sign_in", "in"): "signed in",
     ("sign_in", "again"): "sign in again",
@@ -143,6 +153,6 @@ FALLBACK: Final = ("info", "stop", "")
 
 def status(of: str, state: str) -> Status:
     """The look of a state; `of` is a job, call, attempt, turn, effect, hold, ask (a hold's kind), node,
-    server, switch (its mode), sign_in or kind (of a function)."""
+    server, switch (its mode), sign_in, verdict (what a policy rule says) or kind (of a function)."""
     icon, tone, says = STATUSES[of].get(state, FALLBACK)
     return Status(icon, WORDS.get((of, state), state), tone, says)

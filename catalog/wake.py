@@ -4,6 +4,6 @@ from base import db, nudge
 
 
 def changed() -> None:
-    """What a tool lists, or whether it can be listed, became another with the open write."""
+    """What a tool lists, whether it can be listed, or what the policy says became another with the open write."""
     tenant = db.writing_tenant()
     db.after_commit(lambda: nudge.catalog(tenant))

@@ -145,10 +145,11 @@
     const form = event.target;
     if (form.method !== "post" || event.defaultPrevented) return;
     if (form.dataset.sent) { event.preventDefault(); return; }
-    form.dataset.sent = "1";
+    const stays = event.submitter && event.submitter.formTarget === "_blank";   // it opens a tab, and this page goes on
+    if (!stays) form.dataset.sent = "1";
     const token = document.cookie.match(/(?:^|; )oz0_csrf=([^;]+)/), field = form.querySelector("[name=csrfmiddlewaretoken]");
     if (token && field) field.value = token[1];      // signing in elsewhere changed it
-    setTimeout(() => document.querySelectorAll(`form[data-group="${form.dataset.group || "-"}"] button, form[data-sent] button`).forEach((b) => { b.disabled = true; }));
+    if (!stays) setTimeout(() => document.querySelectorAll(`form[data-group="${form.dataset.group || "-"}"] button, form[data-sent] button`).forEach((b) => { b.disabled = true; }));
   });
   window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   document.addEventListener("change", (event) => { if (event.target.form && event.target.form.dataset.auto !== undefined) event.target.form.requestSubmit(); });

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET
 from base import ids
 from base.htmx import page as answer
 from catalog.queries.costs import over_budget
+from catalog.queries.policy_entries import holding
 from jobs.queries import overview as figures
 from tenants.views.place import seat_of
 
@@ -28,6 +29,8 @@ PLACES |= dict.fromkeys(("connections", "new-connection", "connection", "connect
 PLACES |= dict.fromkeys(("connection-sign-in", "connection-sign-out", "connection-return"), "connections")
 PLACES |= {"remove-connection": "connections"}
 PLACES |= dict.fromkeys(("switches", "new-switch", "switch"), "switches")
+PLACES |= dict.fromkeys(("policy", "policy-edit", "policy-waiting", "policy-simulate", "policy-replay"), "catalog")
+PLACES |= dict.fromkeys(("policy-versions", "policy-version", "policy-restore"), "catalog")
 PLACES |= {"overview": "overview"}
 
 
@@ -49,7 +52,7 @@ class Shell:
 def overview(request: HttpRequest) -> HttpResponse:
     """What needs a person, what runs, what failed, who works."""
     tenant = seat_of(request).tenant
-    context = {"seen": figures.overview(tenant), "over": over_budget(tenant)}
+    context = {"seen": figures.overview(tenant), "over": over_budget(tenant), "holding": holding(tenant)}
     return answer(request, "studio/overview.html", context, parts=["overview-page"])
 
 

@@ -3,9 +3,9 @@
 from django.urls import URLPattern, URLResolver, path, register_converter
 from django.urls.converters import StringConverter
 
-from approvals.views import listings, queue, switches, together
+from approvals.views import listings, policy_tries, queue, switches, together
 from catalog.api import tokens
-from catalog.views import catalog, connections
+from catalog.views import catalog, connections, policy
 from jobs.views import lists as jobs
 from jobs.views import trace
 from studio import pages
@@ -40,6 +40,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/tools/<plain:slug>/review/", listings.review, name="review-listing"),
     path("catalog/tools/<plain:slug>/list-again/", catalog.list_again, name="list-again"),
     path("catalog/tools/<plain:slug>/withdraw/", listings.withdraw, name="withdraw-approval"),
+    path("catalog/policy/", policy.policy, name="policy"),
+    path("catalog/policy/edit/", policy.edit, name="policy-edit"),
+    path("catalog/policy/waiting/", policy.waiting, name="policy-waiting"),
+    path("catalog/policy/simulate/", policy_tries.simulate, name="policy-simulate"),
+    path("catalog/policy/replay/", policy_tries.replay, name="policy-replay"),
+    path("catalog/policy/versions/", policy.versions, name="policy-versions"),
+    path("catalog/policy/versions/<int:number>/", policy.version, name="policy-version"),
+    path("catalog/policy/versions/<int:number>/restore/", policy.restore, name="policy-restore"),
     path("catalog/switches/", switches.switches, name="switches"),
     path("catalog/switches/new/", switches.new_switch, name="new-switch"),
     path("catalog/switches/<str:shown>/", switches.switch, name="switch"),

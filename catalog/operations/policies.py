@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from base import db
+from catalog import wake
 from catalog.models import PolicyVersion
 from catalog.rules.policy_diff import compare
 from catalog.rules.policy_editing import NOTE_LONGEST
@@ -70,4 +71,5 @@ def save(*, tenant: UUID, rules: list[Any], seen: int, note: str, by: Actor, res
             after={change.name: change.after for change in changed},
             note=note,
         )
+        wake.changed()
         return version.number

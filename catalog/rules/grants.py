@@ -129,9 +129,9 @@ def idle_grants(grants: Iterable[str], available: Iterable[Name]) -> tuple[str, 
 
 def matches(pattern: str, text: str) -> bool:
     """Whether a pattern, where `*` stands for any letters and every other sign for itself, is the whole text."""
-    first, *middle = pattern.split("*")
-    if not middle:
+    if "*" not in pattern:
         return pattern == text
+    first, *middle = pattern.split("*")
     last = middle.pop()
     if not text.startswith(first) or not text.endswith(last) or len(text) < len(first) + len(last):
         return False

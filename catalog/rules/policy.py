@@ -159,6 +159,11 @@ def counts_needed(policy: Policy, facts: Facts) -> Needed:
     return Needed(rates, any(rule.repeated is not None for rule in counting))
 
 
+def about(policy: Policy, facts: Facts) -> Policy:
+    """The rules that could fit a call of this function by this agent, whatever its arguments and counts are."""
+    return Policy(tuple(rule for rule in policy.rules if _named(rule, facts)))
+
+
 def narrower(one: Rule, other: Rule) -> bool:
     """Whether `one` fits only calls that `other` fits too, and surely not the other way round."""
     return _within(one, other) and not _within(other, one)
@@ -210,9 +215,9 @@ def counted(rule: Rule, facts: Facts) -> str:
     return "; ".join(said)
 
 
-def _fit_but_for_counts(rule: Rule, facts: Facts) -> Fit | None:
+def _named(rule: Rule, facts: Facts) -> bool:
     if rule.until is not None and rule.until <= facts.at:
-        return None
+        return False
     named = (
         (rule.kind, facts.kind.value),
         (rule.tool, facts.tool),
@@ -221,8 +226,12 @@ def _fit_but_for_counts(rule: Rule, facts: Facts) -> Fit | None:
         (rule.starter, facts.starter),
     )
     if not all(patterns is None or patterns.holds(name) for patterns, name in named):
-        return None
-    if rule.open_world not in (None, facts.open_world) or rule.tainted not in (None, facts.tainted):
+        return False
+    return rule.open_world in (None, facts.open_world) and rule.tainted in (None, facts.tainted)
+
+
+def _fit_but_for_counts(rule: Rule, facts: Facts) -> Fit | None:
+    if not _named(rule, facts):
         return None
     settled = [condition.holds(facts.arguments) for condition in rule.arguments]
     if False in settled:

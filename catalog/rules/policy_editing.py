@@ -90,8 +90,9 @@ def rule_of(typed: Mapping[str, str], arguments: Sequence[tuple[str, str, str]])
     if conditions:
         rule["arguments"] = conditions
     if typed.get("rate_calls", "").strip() or typed.get("rate_seconds", "").strip():
+        of = typed.get("rate_of") or "tool"
         rate = {"calls": _number(typed.get("rate_calls", "")), "seconds": _number(typed.get("rate_seconds", ""))}
-        rule["rate"] = rate | ({"of": typed["rate_of"]} if typed.get("rate_of", "tool") != "tool" else {})
+        rule["rate"] = rate if of == "tool" else {**rate, "of": of}
     if typed.get("repeated", "").strip():
         rule["repeated"] = _number(typed["repeated"])
     if typed.get("until", "").strip():

@@ -104,7 +104,7 @@ def _read(raw: Any, at: int) -> Rule:
         title = ""
     effect = raw.get("effect")
     if effect not in list(Effect):
-        reader.odd.append(f"effect is {', '.join(Effect)}")
+        reader.odd.append(f"effect is one of {', '.join(Effect)}")
         effect = Effect.ASK
     rate, repeated = reader.rate(), reader.repeated()
     if effect == Effect.WAIT and "rate" not in raw:

@@ -1,6 +1,7 @@
 """A policy rule as a person reads it: what it does, and each condition in words."""
 
 import json
+from dataclasses import replace
 from typing import Any, Final
 
 from base.figures import duration, plural
@@ -51,6 +52,11 @@ def conditions(rule: Rule) -> tuple[str, ...]:
     return tuple(said)
 
 
+def of_a_call(rule: Rule) -> tuple[str, ...]:
+    """The conditions that only a call settles: not those on what it is a call of."""
+    return conditions(replace(rule, kind=None, tool=None, function=None, open_world=None))
+
+
 def argument(condition: ArgumentIs) -> str:
     """A condition on an argument, such as `/amount > 10000`."""
     said = f"{pointer(condition.path)} {_COMPARED[condition.how]}"
@@ -60,7 +66,7 @@ def argument(condition: ArgumentIs) -> str:
 def rate(full: Rate) -> str:
     """When a rate is full."""
     whose = "the tool" if full.of is Of.TOOL else "the whole workspace"
-    return f"{plural(full.calls, 'attempt')} of {whose} began within {duration(full.seconds)}"
+    return f"{plural(full.calls, 'attempt')} of {whose} began within {duration(full.seconds, round_one=True)}"
 
 
 def pointer(path: tuple[str, ...]) -> str:
