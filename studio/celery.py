@@ -13,6 +13,7 @@ from typing import Any, Final
 from celery import Celery, bootsteps, signals
 from celery.app.amqp import AMQP
 from django.conf import settings
+from kombu import pools
 from kombu.connection import Connection
 
 from studio.stopping import QUICK, QUICK_END, TO_CANCEL
@@ -32,6 +33,7 @@ PUBLISHING: Final = {
     "interval_max": 0,
     "connect_retries_timeout": PUBLISH_LIMIT,
 }
+PUBLISHERS: Final = 4  # connections that one process publishes over
 ASK_AGAIN: Final = 2.0  # seconds between two looks for a broker that is gone
 HARD_END: Final = 70  # exit code of a node whose attempts could not be ended in time
 
@@ -68,7 +70,7 @@ CONFIGURATION: Final = dict[str, Any](
     broker_connection_retry=True,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    broker_pool_limit=4,
+    broker_pool_limit=PUBLISHERS,
     task_serializer="json",
     accept_content=["json"],
     result_backend=None,
@@ -89,6 +91,8 @@ CONFIGURATION: Final = dict[str, Any](
 )
 app = WakingCelery("oz0", broker=settings.BROKER_URL, set_as_current=True)
 app.conf.update(CONFIGURATION)
+# Celery sets this when it first publishes, and fails when another thread is publishing by then.
+pools.set_limit(PUBLISHERS)
 
 
 # Each message is one offer that may be lost: a line for its coming and one for its going would only bury the others.

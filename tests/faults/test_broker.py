@@ -4,6 +4,7 @@ import time
 
 import psutil
 import pytest
+from kombu import pools
 from kombu.exceptions import OperationalError
 
 from studio import embedded
@@ -59,3 +60,14 @@ def test_publishing_to_a_broker_that_hangs_fails_at_once(broker, app):
 def test_the_first_publishing_of_a_process_does_not_wait_for_a_dead_broker_either(broker, app):
     broker.kill()
     assert how_long_it_fails(app) < AT_ONCE
+
+
+def test_what_publishes_first_is_not_disturbed_by_another_thread_that_publishes(broker):
+    """Celery sets the limit of the pools that all threads share when it first publishes."""
+    first, second = (WakingCelery(name, broker=broker.url_broker, set_as_current=False) for name in ("a", "b"))
+    for app in (first, second):
+        app.conf.update(CONFIGURATION)
+    with pools.producers[first.connection_for_write()].acquire(block=True):
+        publish(second)
+    first.close()
+    second.close()

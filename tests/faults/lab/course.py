@@ -20,7 +20,7 @@ PATIENCE: Final = 0.4  # seconds that a person takes to answer
 PATIENT: Final = 3  # questions about one call; what still goes wrong then is stopped
 QUIET: Final = 1.5  # seconds after everything has ended in which nothing more may come
 HANGS_ON: Final = 16.0  # seconds that a function which cannot be stopped may still run
-ENOUGH: Final = 240.0  # seconds after which a trial has not come to its end
+ENOUGH: Final = 480.0  # seconds after which a trial has not come to its end
 
 
 @dataclass(slots=True)

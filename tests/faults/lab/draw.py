@@ -53,7 +53,7 @@ def drawn(seed: int, number: int) -> Trial:
     plan: dict[str, Any] = {"before": round(dice.uniform(0, 0.4), 2), "after": round(dice.uniform(0, 0.4), 2)}
     if function == "busy":
         plan["busy"] = dice.choice([1, 1, 2, 4])
-    families = {"calm": 6, "cancel": 22, "kill": 14, "freeze": 4, "drain": 3, "limit": 6, "switch": 4}
+    families = {"calm": 6, "cancel": 22, "kill": 24, "freeze": 4, "drain": 3, "limit": 6, "switch": 4}
     families |= {"wire": 50, "refused": 4} if server in FAR else {"server": 40}
     (family,) = dice.choices(list(families), list(families.values()))
     fault, moment = family, ""

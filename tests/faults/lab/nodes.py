@@ -17,7 +17,7 @@ from tests.faults.lab.node_side import LEASE, SAID, UNSEEN
 from tests.faults.stand import RunningNode, Services
 
 FROZEN: Final = LEASE + 2.0  # seconds: long enough to be taken for dead
-ARMED: Final = 0.65  # the share of nodes that are born with a crash point
+ARMED: Final = 0.7  # the share of nodes that are born with a crash point
 DRAIN: Final = "1"  # seconds
 OURS: Final = re.compile(r"Traceback|error of ours")
 POINTS: Final = tuple(point for point in crash_points.POINTS if not point.startswith("answer."))
@@ -58,7 +58,7 @@ class Nodes:
                 fewest = min(self._tried[point] for point in POINTS)
                 point = self._dice.choice([point for point in POINTS if self._tried[point] == fewest])
                 self._tried[point] += 1
-                env[crash_points.VARIABLE] = f"{point}:{self._dice.choice((1, 2, 3, 5, 8))}"
+                env[crash_points.VARIABLE] = f"{point}:{self._dice.choice((1, 2, 3, 5))}"
             if self._dice.random() < 0.5:
                 env[UNSEEN] = f"0.08:{self._dice.randrange(10**6)}"
         node = self._stand.young_node(without="lab", **env)
