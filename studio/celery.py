@@ -92,7 +92,7 @@ CONFIGURATION: Final = dict[str, Any](
 app = WakingCelery("oz0", broker=settings.BROKER_URL, set_as_current=True)
 app.conf.update(CONFIGURATION)
 # Celery sets this when it first publishes, and fails when another thread is publishing by then.
-pools.set_limit(PUBLISHERS)
+pools.set_limit(PUBLISHERS)  # type: ignore[no-untyped-call]  # kombu has no types
 
 
 # Each message is one offer that may be lost: a line for its coming and one for its going would only bury the others.
