@@ -10,6 +10,7 @@ for (const clock of main.querySelectorAll('[data-elapsed], [data-countdown]')) {
   clock.removeAttribute('data-elapsed'); clock.removeAttribute('data-countdown'); clock.textContent = ''; }
 for (const part of main.querySelectorAll('[data-htmx-powered], [data-reading]')) {
   part.removeAttribute('data-htmx-powered'); part.removeAttribute('data-reading'); }
+for (const part of main.querySelectorAll('.htmx-request')) part.classList.remove('htmx-request');
 for (const field of main.querySelectorAll('[name=csrfmiddlewaretoken], [name=once]')) field.remove();
 for (const axis of main.querySelectorAll('svg.axis, .folded')) axis.remove();
 for (const words of main.querySelectorAll('.beside')) words.classList.remove('beside');
