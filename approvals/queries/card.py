@@ -1,7 +1,7 @@
 """One question as a card: exactly what will run, why it waits, what each answer will do (RULES A3, U7)."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -13,10 +13,10 @@ from jobs.models import Attempt, Call, Hold
 from jobs.queries.call_page import AttemptRow, Value, attempt_row, value_of
 from jobs.queries.story import answered
 from jobs.queries.trace import name_of
+from jobs.rules.limits import KEY_LIFE
 from jobs.rules.states import CallState, Effect, HoldKind, HoldState
 from tenants.queries import settings
 
-OLD_KEY: Final = timedelta(hours=24)
 STOP_RUNNING: Final = (CallState.RUNNING, CallState.CANCELLING)
 
 
@@ -129,7 +129,7 @@ def _twice(call: Call, first: datetime, now: datetime) -> str:
         return ""
     if not call.honours_key:
         return "This function does not honour the key: running it again may write twice."
-    if now - first > OLD_KEY:
+    if now - first > KEY_LIFE:
         return f"The key is {figures.duration(now - first)} old, older than 24 h: running it again may write twice."
     return ""
 

@@ -14,6 +14,7 @@ from approvals.rules.deciding import Question, set_digest, shown_digest
 from base import db, ids, prepared
 from jobs.models import Attempt, Hold
 from jobs.queries.trace import name_of
+from jobs.rules.limits import KEY_LIFE
 from jobs.rules.states import HoldKind
 from tenants.queries import settings
 
@@ -21,7 +22,6 @@ LEAST: Final = 3  # questions that make a group
 GAP: Final = timedelta(minutes=5)  # without a further one, after which the next belongs to another incident
 MOST: Final = 250  # that are shown, and answered, at once
 ARGUMENTS: Final = 160  # characters of a call's arguments in the list
-OLD_KEY: Final = timedelta(hours=24)
 
 _FLOODS: Final = f"""
 SELECT tool, why, (array_agg(id ORDER BY opened_at, id))[1], count(*), min(opened_at), max(opened_at),
@@ -148,7 +148,7 @@ def together(
             jobs=len({hold.job_id for hold in holds}),
             evidence=_evidence([hold.call_id for hold in holds]),
             keyless=sum(not hold.call.honours_key for hold in holds),
-            old_keys=sum(hold.call.honours_key and now - hold.call.created_at > OLD_KEY for hold in holds),
+            old_keys=sum(hold.call.honours_key and now - hold.call.created_at > KEY_LIFE for hold in holds),
             upto=ids.show(ids.HOLD, last),
             newer=count - older if upto else 0,
             rest=(older if upto else count) - len(holds),

@@ -26,7 +26,7 @@ from jobs.rules.orders import End, Order, Outcome, Result
 from jobs.rules.reasons import Reason
 from jobs.rules.retry import AskPerson, Facts, Finish, RetryAt, next_step
 from jobs.rules.states import CallState, Effect, HoldKind, JobState
-from jobs.rules.why import RATE_FULL, Why
+from jobs.rules.why import RATE_FULL, SENTENCES, Why
 
 CHANGED: Final = (Reason.LISTING_CHANGED, Reason.FUNCTION_GONE)  # the session lists something else than what is kept
 RESULT_SHOWN: Final = 8 * 1024  # characters of a result kept on the call's own row
@@ -83,8 +83,13 @@ def _claim(call_id: UUID, node_id: UUID, attempt_id: UUID, now: datetime, *, alo
         if may_run and ruling.wait is not None:
             _wait(call, ruling.wait)
             return None
-        if may_run:
+        if may_run and not _may_write_twice(call, now):
             return _open_attempt(call, job, node_id, attempt_id, ruling, now)
+        if may_run and alone:
+            forgotten = SENTENCES[Why.OLD_KEY]
+            holds.nobody_knows(call, job, reason=Why.OLD_KEY, evidence=forgotten, now=now, **verdicts.word_of(call))
+            events.judge_later(job.pk)
+            return None
     if not alone:
         return _AGAIN_ALONE
     _stop_before_start(call, job, ruling, now)
@@ -99,6 +104,15 @@ def _wait(call: Call, wait: Wait) -> None:
         events.record(call.job_id, "call.waits", call=call.pk, why="rate", rule=wait.rule.id)
     call.due_at, call.detail = wait.until, detail
     call.save(update_fields=["due_at", "detail"])
+
+
+def _may_write_twice(call: Call, now: datetime) -> bool:
+    """Whether a retry has waited for so long, for want of a node or paused, that its key may be forgotten (RULES U7).
+
+    A person who ran it again or approved it was shown the key's age; that call is queued.
+    """
+    written = call.state == CallState.RETRYING and call.effect == Effect.MAYBE and not call.read_only
+    return written and open_work.key_is_old(call.pk, now)
 
 
 def _server_is_taken(call: Call) -> bool:
@@ -229,7 +243,7 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
             return False
         if outcome.wire.status == sign_ins.TOKEN_REFUSED and call.function is not None:
             sign_ins.refused(call.function.tool, sent_at=attempt.started_at)
-        match next_step(_facts(call, outcome), outcome, now=now, jitter=jitter):
+        match next_step(_facts(call, outcome, now), outcome, now=now, jitter=jitter):
             case RetryAt(at, effect):
                 moves.call(call, CallState.RETRYING, reason=outcome.reason, now=now, due_at=at, effect=effect)
                 if at <= now:
@@ -258,7 +272,7 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
     return True
 
 
-def _facts(call: Call, outcome: Outcome) -> Facts:
+def _facts(call: Call, outcome: Outcome, now: datetime) -> Facts:
     may_retry = call.retry_safe and outcome.end is not End.ANSWERED
     return Facts(
         state=CallState(call.state),
@@ -268,7 +282,8 @@ def _facts(call: Call, outcome: Outcome) -> Facts:
         attempts=call.attempts_made,
         effect=Effect(call.effect),
         stop_reason=call.reason if call.state == CallState.CANCELLING else "",
-        run_again=may_retry and open_work.was_run_again(call.pk),  # it keeps from a retry, and nothing else
+        run_again=may_retry and open_work.was_run_again(call.pk),  # these two keep from a retry, and do nothing else
+        old_key=may_retry and not call.read_only and open_work.key_is_old(call.pk, now),
     )
 
 

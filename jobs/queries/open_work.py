@@ -7,6 +7,7 @@ from uuid import UUID
 
 from base import prepared
 from jobs.queries import paused
+from jobs.rules.limits import KEY_LIFE
 from jobs.rules.states import ASKING, MOVING, CallState, TurnState
 
 _LIVE: Final = ", ".join(f"'{state}'" for state in sorted(MOVING | ASKING))
@@ -19,6 +20,7 @@ _DUE: Final = f"""
 SELECT c.job_id, c.function_id FROM jobs_call c JOIN jobs_job j ON j.id = c.job_id
 WHERE c.id = %s AND c.due_at <= %s AND c.function_id IS NOT NULL AND c.state IN ({_CLAIMABLE}) AND {paused.NOT_CALL}
 """  # noqa: S608 - only words of ours
+_OLD: Final = "SELECT 1 FROM jobs_attempt WHERE call_id = %s AND number = 1 AND started_at < %s"
 _AGAIN: Final = "SELECT 1 FROM jobs_hold WHERE call_id = %s AND answer = 'again' LIMIT 1"
 
 
@@ -54,6 +56,11 @@ def job_and_call_of(attempt_id: UUID) -> tuple[UUID, UUID] | None:
     """The job and the call that an attempt belongs to, for ever; None when this tenant has no such attempt."""
     found = prepared.fetch_one("SELECT job_id, call_id FROM jobs_attempt WHERE id = %s", [attempt_id])
     return (found[0], found[1]) if found else None
+
+
+def key_is_old(call_id: UUID, now: datetime) -> bool:
+    """Whether a call was first made longer ago than a service surely knows its key (RULES U7)."""
+    return prepared.fetch_one(_OLD, [call_id, now - KEY_LIFE]) is not None
 
 
 def was_run_again(call_id: UUID) -> bool:

@@ -16,6 +16,8 @@ class Facts:
     """What is known of a call when an attempt of it has ended. `attempts` counts the one that ended.
 
     `run_again` says that a person had it made once more: that further attempt is followed by none by itself (RULES U6).
+    `old_key` says that it was first made longer ago than a service surely knows its key: made again by itself it could
+    write twice, so a write that may have acted is a person's to run again (RULES U7).
     """
 
     state: CallState
@@ -26,6 +28,7 @@ class Facts:
     effect: Effect
     stop_reason: str = ""
     run_again: bool = False
+    old_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +72,22 @@ def next_step(facts: Facts, outcome: Outcome, *, now: datetime, jitter: float) -
         return Finish(CallState.CANCELED, effect, facts.stop_reason or Why.CANCELLED)
     if outcome.end is End.BUSY:
         return _busy(facts, outcome, effect, now=now, jitter=jitter)
-    if _has_another(facts) and outcome.reason not in _POINTLESS:
+    if _has_another(facts, effect) and outcome.reason not in _POINTLESS:
         return RetryAt(backoff(now, failures=facts.attempts, jitter=jitter), effect)
     if effect is Effect.MAYBE:
         return AskPerson(effect)
     return Finish(CallState.FAILED, effect, outcome.reason)
 
 
-def _has_another(facts: Facts) -> bool:
+def _has_another(facts: Facts, effect: Effect) -> bool:
     """Whether the call may be made once more by itself: busy and failed attempts are of one allowance (RULES U2)."""
-    return facts.retry_safe and not facts.run_again and facts.attempts < MAX_ATTEMPTS
+    may_write_twice = facts.old_key and effect is Effect.MAYBE
+    return facts.retry_safe and not facts.run_again and not may_write_twice and facts.attempts < MAX_ATTEMPTS
 
 
 def _busy(facts: Facts, outcome: Outcome, effect: Effect, *, now: datetime, jitter: float) -> Step:
     wait = outcome.retry_after
-    if _has_another(facts) and (wait is None or wait <= MAX_BUSY_WAIT):
+    if _has_another(facts, effect) and (wait is None or wait <= MAX_BUSY_WAIT):
         if wait is None:
             return RetryAt(backoff(now, failures=facts.attempts, jitter=jitter), effect)
         return RetryAt(after_wait(now, wait=wait, jitter=jitter), effect)

@@ -17,6 +17,7 @@ from jobs.rules.limits import MAX_ATTEMPTS
 from jobs.rules.orders import End, Outcome
 from jobs.rules.reasons import Reason
 from jobs.rules.states import CallState, Effect, JobState
+from jobs.rules.why import Why
 from tests.builders import (
     World,
     a_call,
@@ -100,6 +101,34 @@ def test_run_it_again_is_one_further_attempt_also_where_the_allowance_was_not_us
     answered(world, the_hold(world, call).pk, Answer.AGAIN)
     row = made(world, call, an_outcome(End.BROKEN))
     assert (row.state, row.attempts_made) == (CallState.UNKNOWN, 3)
+
+
+@pytest.mark.rule("U7")
+@pytest.mark.parametrize("age", [timedelta(hours=23, minutes=59), timedelta(hours=24, seconds=1)])
+def test_a_write_that_may_have_acted_is_made_again_by_itself_only_while_its_key_is_surely_known(
+    age: timedelta, move_clock: Clock
+) -> None:
+    """A retry that waited for a node or a pause, and an attempt whose end nobody saw in time."""
+    world = a_world()
+    waits, runs = a_retrying_call(world, "charge"), a_call(world, "charge")
+    reads, busy = a_retrying_call(world, "look"), a_retrying_call(world, "charge", an_outcome(End.BUSY))
+    order = an_order(world, runs)
+    move_clock(age)
+    nodes.beat(node_id=world.node, servers=[])
+    settle(world, order, an_outcome(End.LOST))
+    orders = [an_order(world, call) for call in (reads, busy)]  # nothing of these can have been written
+    assert [order.number for order in orders] == [2, 2]
+    if age < timedelta(hours=24):
+        assert an_order(world, waits).number == 2
+        assert see(world, Call, runs).state == CallState.RETRYING
+        return
+    assert work.start(tenant=world.tenant, call_id=waits, node_id=world.node, attempt_id=ids.new()) is None
+    for call, reason in ((waits, Why.OLD_KEY), (runs, Reason.NODE_LOST)):
+        row = see(world, Call, call)
+        assert (row.state, row.reason, row.effect, row.attempts_made) == (CallState.UNKNOWN, reason, Effect.MAYBE, 1)
+        assert "Nobody knows" in told(world, call)
+        answered(world, the_hold(world, call).pk, Answer.AGAIN)
+        assert (an_order(world, call).number, the_job(world, call).state) == (2, JobState.RUNNING)
 
 
 @pytest.mark.rule("L5")
