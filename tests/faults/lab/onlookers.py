@@ -79,6 +79,9 @@ class Onlookers:
             lines += [f"{name}: {value}" for name, value in self._headers.items()]
             sock.sendall("\r\n".join([*lines, "", ""]).encode())
             status = file.readline()
+            if b" 403 " in status:  # the channel layer could not be reached in its half second; the page polls
+                self.counted["open pages refused"] += 1
+                return
             if b" 101 " not in status:
                 self.troubles.append(f"a page's socket was answered {status!r}")
                 return
