@@ -42,8 +42,7 @@ from tests.builders import (
     the_hold,
     told,
 )
-from tests.pages.test_switches import plain
-from tests.pages.visitors import hold_url, text_of, visitor
+from tests.pages.visitors import hold_url, plain, text_of, visitor
 
 SHIP = ("ship", {"order": 7})
 

@@ -37,8 +37,7 @@ from tests.builders import (
     the_job,
     told,
 )
-from tests.pages.test_switches import plain
-from tests.pages.visitors import job_url, text_of, visitor
+from tests.pages.visitors import job_url, plain, text_of, visitor
 
 
 def call_of(world: World, call: UUID) -> str:

@@ -1,7 +1,5 @@
 """The pages of kill switches and pauses: what they foretell, what they did, who may, and what goes on afterwards."""
 
-import re
-from html import unescape
 from typing import Any
 
 import pytest
@@ -32,15 +30,10 @@ from tests.builders import (
     see,
     settle,
 )
-from tests.pages.visitors import job_url, text_of, visitor
+from tests.pages.visitors import job_url, plain, text_of, visitor
 
 SHOP = {"scope": "tool", "target": "shop"}
 NEW = "/catalog/switches/new/"
-
-
-def plain(html: str) -> str:
-    """The page's words."""
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", html)))
 
 
 def foretold(client: Client, **target: str) -> str:

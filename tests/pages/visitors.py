@@ -1,6 +1,8 @@
 """People with a browser, for tests of pages."""
 
+import re
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +25,11 @@ def text_of(response: Any) -> str:
     """The page's HTML."""
     assert isinstance(response, HttpResponse)
     return response.content.decode()
+
+
+def plain(html: str) -> str:
+    """The words of a page."""
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", html)))
 
 
 def job_url(job: UUID, more: str = "") -> str:
