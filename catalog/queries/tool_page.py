@@ -13,9 +13,12 @@ from catalog.queries.switch_rows import SwitchRow, on_over
 from catalog.queries.trust import approvals_of
 from catalog.rules.estimates import Definition, as_sent
 from catalog.rules.listing_diff import ListingDiff
+from catalog.rules.manifest import TIMEOUT
 from catalog.rules.switching import Scope
 
 LONG: Final = 30.0  # seconds of a tool's limit from which on a person misses cancel and progress
+SAID: Final = "as timeout: in its plugin’s manifest says"
+DEFAULT: Final = "the default, which timeout: in its plugin’s manifest changes"
 SHARED: Final = "One server is shared by this workspace's calls."
 ALONE: Final = "A server of its own for each job."
 REMOTE: Final = "A remote server, reached over a connection."
@@ -65,6 +68,7 @@ class ToolPage:
     runs: str
     command_line: str
     connection: str
+    limit_from: str
     cleanup: float
     startup: float
     warning: str
@@ -99,6 +103,7 @@ def tool_page(
             runs={Transport.STDIO: SHARED, Transport.SANDBOX: ALONE, Transport.URL: REMOTE}[Transport(tool.transport)],
             command_line=" ".join(str(word) for word in tool.argv),
             connection=tool.connection,
+            limit_from=SAID if tool.timeout != TIMEOUT else DEFAULT,
             cleanup=tool.cleanup,
             startup=tool.startup,
             warning=_warning(row),

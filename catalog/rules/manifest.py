@@ -10,6 +10,7 @@ from catalog.rules.sandbox import LEAST_MEMORY, MOST_MEMORY, Sandbox
 from catalog.rules.templates import Allowed, Values, fill_text, trouble
 
 MANIFEST: Final = "oz0-plugin.yaml"
+TIMEOUT: Final = 60.0  # seconds a call may take where its tool does not say otherwise
 TOOL_ID_LONGEST: Final = 48
 MANUAL_MOST: Final = 8
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
@@ -34,7 +35,7 @@ class ToolSpec:
     url: str = ""
     connection: str = ""
     sandbox: Sandbox | None = None
-    timeout: float = 60
+    timeout: float = TIMEOUT
     cleanup: float = 6
     startup: float = 60
     slots: int = 16
@@ -94,7 +95,7 @@ def tool_id_trouble(tool: str) -> str | None:
 
 
 def _tool(fields: Fields, plugin: str) -> ToolSpec:
-    timeout = fields.number("timeout", 60, least=1, most=3600, unit="seconds")
+    timeout = fields.number("timeout", TIMEOUT, least=1, most=3600, unit="seconds")
     tool = ToolSpec(
         id=_tool_id(fields),
         argv=_argv(fields),

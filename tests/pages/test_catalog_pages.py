@@ -1,6 +1,7 @@
 """The catalog's pages: what a tool says and costs, what an agent sends, and approving what a remote server lists."""
 
 import re
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from base import db
 from catalog.models import EntryApproval, Function, Listing, Tool
 from catalog.operations import listings
 from catalog.rules.estimates import Definition, estimate
+from catalog.rules.fields import Notes
+from catalog.rules.manifest import MANIFEST, ToolSpec, read_manifest
 from jobs.models import Call
 from jobs.rules.states import CallState
 from tenants.models import AuditEntry, Role
@@ -17,6 +20,7 @@ from tests.catalogs import REMOTE, a_many_tool, a_remote_tool, an_agent_of, entr
 from tests.pages.visitors import text_of, visitor
 
 pytestmark = pytest.mark.usefixtures("database")
+TOOL_KEYS = [field.name for field in fields(ToolSpec)]
 REVIEW = "/catalog/tools/archive/review/"
 
 
@@ -94,6 +98,27 @@ def test_a_tool_says_what_its_connection_can_do_and_warns_when_a_long_call_canno
     assert ("its calls cannot be cancelled" in words) == ("can_cancel" in can)
     assert ("no progress comes" in words) == ("can_report" in can)
     assert "tools only, no prompts and no resources" in words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (60, "1 m 00 s a call, the default, which timeout: in its plugin’s manifest changes ·"),
+        (90, "1 m 30 s a call, as timeout: in its plugin’s manifest says ·"),
+    ],
+)
+def test_a_tool_says_how_long_a_call_may_take_and_which_one_field_says_so(seconds: float, shown: str) -> None:
+    """CASES L09: there is one knob for it, and nothing else that sounds like one is taken."""
+    world = a_world()
+    with db.write(world.tenant):
+        Tool.objects.update(timeout=seconds)
+    assert shown in plain(page(world, "/catalog/tools/shop/"))
+    assert {name for name in TOOL_KEYS if "time" in name or "limit" in name} == {"timeout"}
+    tool = "{id: shop, mcp: [x], timeout: 90, %s: 5}"
+    for name in ("request_timeout", "call_timeout", "limit"):
+        notes = Notes(MANIFEST)
+        read_manifest(notes, f"name: a\nversion: '1'\ntools: [{tool % name}]\n".encode())
+        assert any(f"tools[0].{name}" in str(problem) for problem in notes.problems), name
 
 
 def test_an_opened_function_shows_all_its_entry_says_and_exactly_what_is_counted() -> None:
