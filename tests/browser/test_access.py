@@ -15,7 +15,20 @@ from jobs.models import Call
 from jobs.rules.orders import End
 from tenants.rules.who import SYSTEM
 from tests.browser.conftest import Studio, sign_in
-from tests.builders import World, a_call, a_held_call, a_job, a_switch, an_order, an_outcome, an_unknown_call, made, see
+from tests.builders import (
+    World,
+    a_call,
+    a_held_call,
+    a_job,
+    a_policy,
+    a_rule,
+    a_switch,
+    an_order,
+    an_outcome,
+    an_unknown_call,
+    made,
+    see,
+)
 from tests.catalogs import a_many_tool, a_remote_tool
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]  # many pages, each in every look
@@ -48,6 +61,10 @@ def pages_of(world: World) -> list[str]:
         given=Given(Credential.OAUTH),
         actor=SYSTEM,
     )
+    big = [{"path": "/amount", "is": "more_than", "value": 100}]
+    a_policy(
+        world, a_rule("big", "ask", tool="shop", arguments=big), a_rule("odd", "?"), a_rule("gone", "refuse", tool="x")
+    )
     stopped = a_switch(world, Scope.FUNCTION, "shop.look")
     a_switch(world, Scope.AGENT, "clerk", mode=Mode.PAUSE)
     shown = [ids.show(ids.JOB, job), ids.show(ids.CALL, unknown), ids.show(ids.JOB, empty)]
@@ -70,6 +87,13 @@ def pages_of(world: World) -> list[str]:
         "/catalog/tools/archive/review/",
         "/catalog/tools/shop/review/",
         "/catalog/tools/everything/",
+        "/catalog/policy/",
+        "/catalog/policy/edit/?new=1",
+        "/catalog/policy/waiting/",
+        "/catalog/policy/simulate/?function=shop.charge&agent=clerk&starter=person",
+        "/catalog/policy/replay/",
+        "/catalog/policy/versions/",
+        "/catalog/policy/versions/1/",
         "/catalog/switches/",
         "/catalog/switches/new/?scope=tool&target=shop",
         "/catalog/switches/new/?scope=agent&target=clerk",
