@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import IntegrityError
 
 from base import canonical, db, ids
+from base.canonical import digest_of_any
 from catalog.models import Function
 from catalog.queries import functions, switches
 from catalog.rules.agents import AgentSpec, Unreadable, from_json
@@ -18,7 +19,7 @@ from catalog.rules.switching import Mode
 from jobs import wake
 from jobs.models import Call, Job, JobCounter, Starter, Turn
 from jobs.operations import bodies, events, holds, moves, verdicts
-from jobs.queries import locks
+from jobs.queries import history, locks
 from jobs.queries.tables import JOBS
 from jobs.rules.arguments import misfit, unkeepable
 from jobs.rules.keys import activity_key
@@ -31,6 +32,10 @@ TITLE: Final = 200
 
 class CannotStart(ValueError):
     """A job that cannot be started; the message says why and what to do."""
+
+
+class StartedOtherwise(CannotStart):
+    """A start key that has started another job already: nothing was started, and that job is not this one's answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +62,39 @@ def start_job(
     """Start a job of the current version of `agent`; returns its id.
 
     `given` must be among the names of the agent's own `input`. A starter's same `start_key` (up to 64 characters)
-    starts one job, however often and on whatever process it comes: the first one's id is returned. Raises
-    `CannotStart`.
+    starts one job, however often and on whatever process it comes: the first one's id is returned. With another
+    agent, title or input, as their canonical JSON tells, it starts nothing: `StartedOtherwise`. Raises `CannotStart`.
     """
     whose = {"starter": starter, "started_by_id": person, "start_key": start_key}
     try:
         with db.write(tenant):
             before = _started_with(whose)
-            return before or _start(tenant, agent, given, title, whose)
+            return _the_same(before, agent, given, title) if before else _start(tenant, agent, given, title, whose)
     except IntegrityError:
         with db.read(tenant):
             before = _started_with(whose)
-        if before is None:
-            raise
-        return before
+            if before is None:
+                raise
+            return _the_same(before, agent, given, title)
 
 
-def _started_with(whose: Mapping[str, Any]) -> UUID | None:
-    found = Job.objects.filter(**whose) if whose["start_key"] else Job.objects.none()
-    return found.values_list("pk", flat=True).first()
+def _started_with(whose: Mapping[str, Any]) -> Job | None:
+    return Job.objects.filter(**whose).select_related("agent").first() if whose["start_key"] else None
+
+
+def _the_same(before: Job, agent: str, given: Mapping[str, Any], title: str) -> UUID:
+    first = history.first_input(before.pk)
+    try:
+        defaults = from_json(before.agent.definition).input
+    except Unreadable:  # then only what is given now can be compared
+        defaults = first
+    alike = digest_of_any(first) == digest_of_any({**defaults, **given})
+    if not alike or (before.agent_name, before.title) != (agent, (title or agent)[:TITLE]):
+        raise StartedOtherwise(
+            f"the same form or key has started {ids.show(ids.JOB, before.pk)} already, with another agent, title or"
+            " values, so nothing was started now: start once more to start this one as well"
+        )
+    return before.pk
 
 
 def _start(tenant: UUID, agent: str, given: Mapping[str, Any], title: str, whose: Mapping[str, Any]) -> UUID:

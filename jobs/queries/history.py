@@ -1,8 +1,9 @@
-"""What a job's model has read so far."""
+"""What a job was started with, and what its model has read so far."""
 
+from typing import Any
 from uuid import UUID
 
-from jobs.models import Call, Job, Turn
+from jobs.models import Call, Event, Job, Turn
 from jobs.rules import texts
 from jobs.rules.states import CallState, Effect, TurnState
 from jobs.rules.turns import PastCall, PastTurn
@@ -20,6 +21,14 @@ def past_turns(job: Job) -> tuple[PastTurn, ...]:
             )
     turns = Turn.objects.filter(job=job, run_number=job.run_number, state=TurnState.ANSWERED).order_by("number")
     return tuple(PastTurn(turn.say, tuple(calls.get(turn.pk, ()))) for turn in turns)
+
+
+def first_input(job_id: UUID) -> Any:
+    """What a job was started with, also after it continued as new; None when there is no such job."""
+    continued = Event.objects.filter(job_id=job_id, kind="job.continued").order_by("seq").first()
+    if continued is not None:
+        return continued.data["before"]
+    return Job.objects.filter(pk=job_id).values_list("input", flat=True).first()
 
 
 def text_for_model(call: Call) -> str:

@@ -4,14 +4,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import F
 
 from base import db, ids
-from jobs.models import Attempt, Call, Event, Hold, Job, JobCounter, Turn
-from jobs.queries import stopping
+from jobs.models import Attempt, Call, Hold, Job, JobCounter, Turn
+from jobs.queries import history, stopping
 from jobs.queries.drawing import Drawing, Drawn
 from jobs.queries.lists import why_it_ended
 from jobs.queries.standstill import Standstill
@@ -170,13 +170,10 @@ def _job(job_id: UUID) -> Job | None:
     return Job.objects.select_related(*people, "agent__plugin_version").filter(pk=job_id).first()
 
 
-def job_input(tenant: UUID, job_id: UUID) -> object:
+def job_input(tenant: UUID, job_id: UUID) -> Any:
     """What a job was started with, to start one like it; None when the tenant has no such job."""
     with db.read(tenant):
-        continued = Event.objects.filter(job_id=job_id, kind="job.continued").order_by("seq").first()
-        if continued is not None:
-            return continued.data["before"]
-        return Job.objects.filter(pk=job_id).values_list("input", flat=True).first()
+        return history.first_input(job_id)
 
 
 def _end_of(job: Job, run: int, turns: list[Turn]) -> datetime | None:

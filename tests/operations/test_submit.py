@@ -5,12 +5,14 @@ from uuid import UUID
 
 import pytest
 
-from base import db
+from base import db, ids
 from catalog.models import Agent, Listing, Scope
+from catalog.rules.agents import AgentSpec, as_json
 from jobs.models import Call, Job, Starter
-from jobs.operations import intake
+from jobs.operations import intake, turns
 from jobs.operations.bodies import LARGE, arguments_of
 from jobs.rules.states import CallState, HoldKind, JobState
+from jobs.rules.turns import TurnAnswer
 from jobs.rules.why import Why
 from tests.builders import (
     World,
@@ -160,6 +162,7 @@ def test_large_arguments_are_kept_in_a_body_and_sent_whole() -> None:
 @pytest.mark.rule("K2")
 @pytest.mark.rule("K7")
 def test_each_call_of_a_job_has_its_own_key_whatever_its_arguments_say() -> None:
+    """CASES R01, R22: two calls alike are two calls, and no argument is the key."""
     world = a_world()
     job = a_job(world)
     calls = a_turn(world, job, ("note", {"oz0/idempotency_key": "mine"}), ("note", {}), ("note", {}))
@@ -200,11 +203,12 @@ def test_a_job_that_cannot_start_says_why(agent: str, given: dict[str, Any], why
 
 def start(world: World, **more: Any) -> UUID:
     """Start the clerk, as the world's person where nothing else is said."""
-    named = {"starter": Starter.PERSON, "person": world.person, "start_key": "form 1"} | more
-    return intake.start_job(tenant=world.tenant, agent="clerk", given={}, **named)
+    named = {"given": {}, "starter": Starter.PERSON, "person": world.person, "start_key": "form 1"} | more
+    return intake.start_job(tenant=world.tenant, agent="clerk", **named)
 
 
 def test_one_start_key_of_one_starter_starts_one_job() -> None:
+    """CASES R01, of a start's key."""
     world, other = a_world(), a_world("other")
     first = start(world)
     assert start(world) == first
@@ -220,7 +224,49 @@ def test_one_start_key_of_one_starter_starts_one_job() -> None:
     assert start(world, person=None) == further[1]
 
 
+COMPOSED, DECOMPOSED = "\u00e9", "e\u0301"
+
+
+@pytest.mark.parametrize(
+    ("given", "title", "same"),
+    [
+        ({"n": 1, "text": COMPOSED}, "October", True),
+        ({"text": COMPOSED, "n": 1.0}, "October", True),
+        ({"n": 1, "text": COMPOSED, "size": 2}, "October", True),
+        ({"n": 2, "text": COMPOSED}, "October", False),
+        ({"n": "1", "text": COMPOSED}, "October", False),
+        ({"n": 1, "text": DECOMPOSED}, "October", False),
+        ({"n": 1, "text": COMPOSED, "size": 3}, "October", False),
+        ({"n": 1}, "October", False),
+        ({"n": 1, "text": COMPOSED}, "November", False),
+    ],
+    ids=["same", "reordered", "a default", "value", "type", "decomposed", "no default", "left out", "title"],
+)
+def test_a_start_key_that_comes_with_something_else_starts_nothing_and_is_not_answered_with_the_first_job(
+    given: dict[str, Any], title: str, same: bool
+) -> None:
+    """CASES R11, of a form's key; also once the job's own input has changed, as it continued as new."""
+    world = a_world()
+    spec = AgentSpec("clerk", model="rehearsal", functions=("shop.*",), input={"n": 0, "text": "", "size": 2})
+    with db.write(world.tenant):
+        Agent.objects.update(definition=as_json(spec))
+    first = start(world, given={"n": 1, "text": COMPOSED}, title="October")
+    for _ in ("as it was started", "after it continued as new"):
+        if same:
+            assert start(world, given=given, title=title) == first
+        else:
+            with pytest.raises(intake.StartedOtherwise, match=ids.show(ids.JOB, first)):
+                start(world, given=given, title=title)
+        order = turns.start(tenant=world.tenant, job_id=first, node_id=world.node)
+        if order is not None:
+            anew = TurnAnswer(say="", continues={"n": 7})
+            turns.settle(tenant=world.tenant, turn_id=order.turn_id, asked=order.asked, outcome=anew)
+    with db.read(world.tenant):
+        assert [job.input["n"] for job in Job.objects.all()] == [7]
+
+
 def test_two_starts_of_one_key_at_once_start_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CASES R19, of a start's key."""
     world = a_world()
     looked = Pause(monkeypatch, intake, "_started_with", after=True, holds=2)
     sides = [Side(lambda: start(world)).start() for _ in range(2)]

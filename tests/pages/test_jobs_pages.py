@@ -158,12 +158,34 @@ def test_a_job_is_started_with_its_input(database: Postgres) -> None:
 
 
 def test_one_form_sent_twice_starts_one_job(database: Postgres) -> None:
+    """CASES R01."""
     world = a_world()
     client = visitor(world)
     form = {"agent": "clerk", "title": "Once", "input": "", "once": "one-form"}
     first, second = client.post("/jobs/new/", form), client.post("/jobs/new/", form)
     assert first.headers["Location"] == second.headers["Location"]
     assert text_of(client.get("/jobs/")).count('<tr id="job_') == 1
+
+
+def test_a_form_that_was_gone_back_to_and_changed_says_what_it_started_and_then_starts_its_own(
+    database: Postgres,
+) -> None:
+    """CASES R11."""
+    world = a_world()
+    client = visitor(world)
+    form = {"agent": "clerk", "title": "Once", "input": "", "once": "one-form"}
+    first = client.post("/jobs/new/", form)
+    changed = client.post("/jobs/new/", form | {"title": "Twice"})
+    html = text_of(changed)
+    assert changed.status_code == 422
+    assert f"has started {first.headers['Location'].split('/')[2]} already" in html
+    assert 'value="Twice"' in html
+    assert text_of(client.get("/jobs/")).count('<tr id="job_') == 1
+    once = re.search(r'name="once" value="(\w+)"', html)
+    assert once is not None
+    again = client.post("/jobs/new/", form | {"title": "Twice", "once": once.group(1)})
+    assert again.status_code == 302
+    assert again.headers["Location"] != first.headers["Location"]
 
 
 @pytest.mark.parametrize(
@@ -216,6 +238,7 @@ def test_stopping_twice_stops_once_and_says_so(database: Postgres) -> None:
 
 @pytest.mark.rule("L6")
 def test_a_call_being_stopped_says_that_a_plain_function_runs_on(database: Postgres) -> None:
+    """CASES L03."""
     world = a_world()
     call = a_call(world, "note")
     an_order(world, call)
@@ -255,6 +278,16 @@ def test_a_stopped_write_is_shown_as_what_it_may_have_done(database: Postgres, e
     settle(world, order, an_outcome(End.STOPPED, end_known=end_known))
     assert see(world, Call, call).state == JobState.CANCELED
     assert says in text_of(client.get(job_url(job)))
+
+
+def test_a_running_call_shows_how_long_it_has_run_and_when_its_limit_is_reached(database: Postgres) -> None:
+    """CASES L07."""
+    world = a_world()
+    order = an_order(world, a_call(world, "look"))
+    for path in (f"/calls/{ids.show(ids.CALL, order.call_id)}/", job_url(order.job_id)):
+        html = text_of(visitor(world).get(path))
+        assert re.search(r"attempt 1 of up to 4, limit in</bdi> <span data-countdown=.[0-9.]+", html)
+        assert re.search(r"<span data-elapsed=.[0-9.]+", html)
 
 
 def test_a_queued_call_says_why_it_does_not_move(database: Postgres) -> None:
