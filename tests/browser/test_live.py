@@ -161,6 +161,7 @@ def without_the_order_of_requests(route: Route) -> None:
 
 
 def test_a_card_opened_in_the_same_page_hears_of_its_own_job(page: Page, world: World) -> None:
+    """CASES U07."""
     _, first = a_held_call(world)
     call, other = a_held_call(world)
     live(page, hold_url(first))

@@ -70,6 +70,8 @@ def test_a_key_seen_before_is_answered_from_its_line_also_after_a_restart(tmp_pa
 
 
 def test_a_key_used_with_other_arguments_is_refused_and_nothing_is_done(tmp_path: Path):
+    """CASES R11."""
+
     async def talk() -> None:
         async with serving("billing", tmp_path) as client:
             await charged(client, "job_1/1")

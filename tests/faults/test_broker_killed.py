@@ -40,6 +40,7 @@ def left(broker: redis.Redis) -> int:
 
 
 def test_fifty_waiting_calls_move_without_the_broker_and_soon_again_when_it_is_back_empty(stand: Services) -> None:
+    """CASES R02, R03."""
     stand.drill()
     node = stand.node()
     stand.until_listed()

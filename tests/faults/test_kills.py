@@ -148,6 +148,7 @@ def doubled(stand: Services, jobs: list[UUID]) -> list[str]:
 @pytest.mark.rule("U3")
 @pytest.mark.rule("U4")
 def test_twenty_kills_at_random_in_mid_call_of_each_kind(stand: Services, dice: random.Random) -> None:
+    """CASES R06."""
     stand.drill(wait_before=WAIT, wait_after=WAIT)
     node = stand.node()
     stand.until_listed()
@@ -267,6 +268,7 @@ def check_asked_in_time(stand: Services, job: UUID) -> None:
 def test_what_was_made_before_a_wait_for_a_person_is_not_made_again_after_the_node_was_replaced(
     stand: Services,
 ) -> None:
+    """CASES R21."""
     stand.drill()
     node = stand.node()
     stand.until_listed()

@@ -16,7 +16,7 @@ from catalog.operations.approving import approve
 from catalog.operations.connections import Given
 from jobs.models import Call
 from jobs.rules.states import CALL_FINAL
-from jobs.tasks.host import Host
+from jobs.tasks.host import CALL_SLOTS, Host
 from tenants.rules.who import SYSTEM, Actor
 from tests.builders import World, a_job, a_turn, a_world, see
 from tests.servers.raw_http import RawServer
@@ -24,10 +24,10 @@ from tests.waiting import until
 
 
 @contextmanager
-def a_host(home: Path, settings: LazySettings) -> Iterator[Host]:
+def a_host(home: Path, settings: LazySettings, *, call_slots: int = CALL_SLOTS) -> Iterator[Host]:
     """A running node that leaves turns to the test."""
     settings.OZ0_HOME = home
-    node = Host(name="here", turn_slots=0)
+    node = Host(name="here", call_slots=call_slots, turn_slots=0)
     node.start()
     yield node
     node.stop(grace=2)

@@ -19,6 +19,7 @@ def test_a_result_is_answered_with_its_wire_record(misbehaved: Driven) -> None:
 @pytest.mark.rule("K1")
 @pytest.mark.rule("K7")
 def test_each_attempt_carries_the_key_and_arguments_cannot_touch_it(misbehaved: Driven) -> None:
+    """CASES R18, R22."""
     forged = {"_meta": {"oz0/idempotency_key": "mine"}, "oz0/idempotency_key": "mine", "key": "mine"}
     for _attempt in range(2):
         misbehaved.call("says_meta", forged, key="job_1/7")

@@ -46,6 +46,13 @@ def test_an_answer_that_wins_the_race_with_a_stop_is_kept(misbehaved: Driven) ->
     assert misbehaved.node.stop(order.attempt_id, Reason.STOPPED_CANCEL)
     outcome = running.result(5)
     assert (outcome.end, outcome.result.text) == (End.ANSWERED, "done all the same")
+    assert never_started_again(misbehaved)
+
+
+def never_started_again(driven: Driven) -> bool:
+    """Whether the node still has the connection that it opened, and a call on it is answered."""
+    (status,) = driven.node.servers()
+    return driven.call("ok").end is End.ANSWERED and (status.starts, status.state) == (1, "up")
 
 
 def test_the_calls_own_error_after_a_stop_says_that_it_has_ended(misbehaved: Driven) -> None:
@@ -56,6 +63,7 @@ def test_the_calls_own_error_after_a_stop_says_that_it_has_ended(misbehaved: Dri
     outcome = running.result(5)
     assert (outcome.end, outcome.reason, outcome.end_known) == (End.STOPPED, Reason.STOPPED_CANCEL, True)
     assert outcome.wire.went_out
+    assert never_started_again(misbehaved)
 
 
 @pytest.mark.rule("L2")
@@ -80,7 +88,7 @@ def test_a_stop_that_nobody_acknowledges_waits_the_clean_up_time(misbehaved: Dri
     outcome = running.result(5)
     assert time.monotonic() - asked >= 0.55
     assert (outcome.end, outcome.reason, outcome.end_known) == (End.STOPPED, Reason.STOPPED_SWITCH, False)
-    assert misbehaved.call("ok").end is End.ANSWERED
+    assert never_started_again(misbehaved)
     assert misbehaved.late == []
 
 
@@ -139,6 +147,7 @@ def test_cancelling_a_slow_call_leaves_the_server_and_the_others_alone(behaved: 
 @pytest.mark.rule("L6")
 @pytest.mark.parametrize(("function", "trace"), [("polling", "polling stopped"), ("slow", "slow stopped")])
 def test_async_and_polling_functions_stop_when_cancelled(behaved: Driven, function: str, trace: str) -> None:
+    """CASES L05."""
     order = behaved.order(function, {"seconds": 20}, cleanup=1.0)
     running = behaved.begin(order)
     behaved.node.stop(order.attempt_id, Reason.STOPPED_CANCEL)
@@ -148,6 +157,7 @@ def test_async_and_polling_functions_stop_when_cancelled(behaved: Driven, functi
 
 @pytest.mark.rule("L6")
 def test_a_blocking_function_runs_on_and_its_end_is_not_claimed_to_be_known(behaved: Driven) -> None:
+    """CASES L03."""
     order = behaved.order("blocking", {"seconds": 1.5}, cleanup=0.3)
     running = behaved.begin(order)
     behaved.node.stop(order.attempt_id, Reason.STOPPED_CANCEL)

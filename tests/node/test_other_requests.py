@@ -6,7 +6,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from catalog.sessions import session
+from catalog.sessions import http_opening, session
 from jobs.node import NotOpened
 from jobs.rules.orders import End, Outcome
 from jobs.rules.reasons import Reason
@@ -81,8 +81,11 @@ def test_on_the_listing_that_is_read_again_before_a_call_the_call_was_not_made(
 @pytest.mark.rule("U4")
 @both
 @waits
-def test_on_the_stream_of_changes_a_failing_call_stays_unknown(modern: bool, wait: str) -> None:
+def test_on_the_stream_of_changes_a_failing_call_stays_unknown_and_the_stream_is_asked_for_again(
+    modern: bool, wait: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """CASES B05."""
+    monkeypatch.setattr(http_opening, "LISTEN_AGAIN", (0.05, 0.1))
     stream = "subscriptions/listen" if modern else "GET"
     with RawServer("cut", modern=modern) as server:
         server.script |= {stream: busy(wait), "cut": cut}
@@ -92,6 +95,8 @@ def test_on_the_stream_of_changes_a_failing_call_stays_unknown(modern: bool, wai
             assert (outcome.end, outcome.reason) == (End.BROKEN, Reason.CONNECTION_BROKE)
             assert says_nothing_of_busy(outcome)
             assert drive.call("ok").end is End.ANSWERED
+            asked = "the stream was not asked for again"
+            until(lambda: len([one for one in server.requests if one.method == stream]) >= 3, asked)
 
 
 @pytest.mark.rule("B4")

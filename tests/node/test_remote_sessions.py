@@ -79,6 +79,7 @@ def test_the_end_of_a_stopped_call_is_known_exactly_where_the_server_says_it(
 
 @pytest.mark.rule("L2")
 def test_once_a_server_has_acknowledged_a_cancel_its_word_is_waited_for() -> None:
+    """CASES L03."""
     with an_sdk_remote(legacy=True) as remote, reached(remote.url) as drive:
         first = drive.order("slow", {"seconds": 30})
         running = drive.start(first)
@@ -209,6 +210,8 @@ def test_a_call_that_runs_into_its_limit_leaves_the_others_of_33_functions_alone
 
 @pytest.mark.rule("L1")
 def test_a_slow_202_to_a_cancel_holds_nothing_else_up() -> None:
+    """CASES L15, between the node and the server."""
+
     async def never(peer: Peer, request: Request) -> None:
         await peer.reader.read(1)
 
@@ -232,6 +235,8 @@ def test_a_slow_202_to_a_cancel_holds_nothing_else_up() -> None:
 
 @pytest.mark.rule("L1")
 def test_on_the_newer_protocol_a_stop_closes_the_calls_stream_and_sends_nothing() -> None:
+    """CASES L15, between the node and the server."""
+
     async def never(peer: Peer, request: Request) -> None:
         await peer.stream()
         await peer.reader.read(1)

@@ -33,6 +33,7 @@ from tests.builders import (
     see,
     settle,
     swept,
+    the_hold,
     the_job,
     told,
 )
@@ -76,6 +77,7 @@ def test_a_call_that_no_node_is_at_ends_at_once_and_its_job_with_it(waiting: Cal
 @pytest.mark.rule("L1")
 @pytest.mark.rule("L2")
 def test_a_running_call_is_asked_to_stop_and_the_job_is_cancelling_until_it_has() -> None:
+    """CASES L01."""
     world = a_world()
     job = a_job(world)
     note, look, held = a_turn(world, job, "note", "look", "refund")
@@ -97,18 +99,32 @@ def test_a_running_call_is_asked_to_stop_and_the_job_is_cancelling_until_it_has(
 
 
 @pytest.mark.rule("L3")
-def test_a_cancel_reaches_a_later_attempt_as_it_reaches_the_first(move_clock: Callable[[timedelta], None]) -> None:
+@pytest.mark.parametrize(
+    ("function", "number"),
+    [("charge", 1), ("charge", 2), ("charge", 3), ("refund", 1)],
+    ids=["attempt 1", "attempt 2", "attempt 3", "once approved"],
+)
+def test_a_cancel_reaches_the_attempt_that_is_being_made(
+    function: str, number: int, move_clock: Callable[[timedelta], None]
+) -> None:
+    """CASES L06; a job that continued as new is in `test_continuing.py`."""
     world = a_world()
-    call = a_retrying_call(world, "charge")
-    move_clock(timedelta(seconds=2))
+    call = a_call(world, function)
+    if function == "refund":
+        answered(world, the_hold(world, call).pk, Answer.APPROVE)
+    for _ in range(number - 1):
+        made(world, call, an_outcome(End.BROKEN))
+        move_clock(timedelta(seconds=9))
     order = an_order(world, call)
-    assert order.number == 2
-    cancelled(world, order.job_id)
-    assert see(world, Attempt, order.attempt_id).stop_requested_at is not None
+    assert order.number == number
+    assert cancelled(world, order.job_id) is JobState.CANCELLING
+    asked = nodes.stop_requests([order.attempt_id])
+    assert [(one.attempt_id, one.reason) for one in asked] == [(order.attempt_id, Reason.STOPPED_CANCEL)]
     settle(world, order, an_outcome(End.STOPPED, went_out=False))
     row = see(world, Call, call)
-    assert (row.state, row.effect) == (CallState.CANCELED, Effect.MAYBE)
-    assert "may have acted" in told(world, call)
+    assert (row.state, row.effect) == (CallState.CANCELED, Effect.MAYBE if number > 1 else Effect.NONE)
+    assert ("may have acted" in told(world, call)) is (number > 1)
+    assert the_job(world, call).state == JobState.CANCELED
 
 
 @pytest.mark.rule("L2")

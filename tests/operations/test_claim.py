@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
@@ -32,8 +33,10 @@ from tests.builders import (
     made,
     see,
     settle,
+    swept,
     the_hold,
 )
+from tests.races import Side
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -46,6 +49,7 @@ def claim(world: World, call: object) -> object:
 @pytest.mark.rule("L4")
 @pytest.mark.rule("L5")
 def test_a_claim_opens_one_attempt_with_its_limits_and_a_second_claim_gets_nothing() -> None:
+    """CASES R03."""
     world = a_world(timeout=10)
     call = a_call(world, "note")
     order = an_order(world, call)
@@ -54,6 +58,29 @@ def test_a_claim_opens_one_attempt_with_its_limits_and_a_second_claim_gets_nothi
     assert (order.own_limit, order.timeout) == (9, 10)
     assert attempt.limit_at - attempt.started_at == timedelta(seconds=10)
     assert (order.number, see(world, Call, call).attempts_made) == (1, 1)
+
+
+@pytest.mark.rule("L5")
+def test_calls_of_one_moment_are_each_claimed_once_by_nodes_that_start_among_them() -> None:
+    """CASES R07: nobody adopts what another has claimed, however alike their times are."""
+    world = a_world()
+    calls = a_turn(world, a_job(world), *["look"] * 12)
+    with db.read(world.tenant):
+        assert Call.objects.values("created_at", "due_at").distinct().count() == 1
+
+    def starts_and_takes_what_is_due() -> list[UUID]:
+        young = a_node("young")
+        swept(lose_nodes=False)
+        claims = [
+            work.start(tenant=world.tenant, call_id=call, node_id=young, attempt_id=ids.new())
+            for _, call in due.calls(most=20)
+        ]
+        return [order.call_id for order in claims if order is not None]
+
+    nodes_ = [Side(starts_and_takes_what_is_due).start() for _ in range(3)]
+    assert sorted(call for node in nodes_ for call in node.join()) == sorted(calls)
+    with db.read(world.tenant):
+        assert Attempt.objects.count() == len(calls)
 
 
 def test_a_sandboxed_tool_makes_one_call_of_a_job_at_a_time_on_whatever_node() -> None:
@@ -74,6 +101,7 @@ def test_a_sandboxed_tool_makes_one_call_of_a_job_at_a_time_on_whatever_node() -
 
 
 def test_a_claim_before_the_call_is_due_gets_nothing(move_clock: Callable[[timedelta], None]) -> None:
+    """CASES R02."""
     world = a_world()
     call = a_retrying_call(world, "look", an_outcome(End.BUSY, retry_after=40.0))
     assert claim(world, call) is None

@@ -263,6 +263,7 @@ def test_the_third_attempt_carries_the_token_of_the_first_when_the_second_said_n
 
 @pytest.mark.rule("P5")
 def test_a_token_is_never_sent_to_another_server(next_order: Callable[[World, UUID, Order], Order]) -> None:
+    """CASES P09."""
     world = a_remote_world()
     approve(world, "look")
     call = a_call(world, "look")

@@ -64,6 +64,7 @@ def under_way(world: World) -> tuple[int, int]:
 def test_no_path_starts_work_while_the_tenant_is_paused_and_the_work_is_due_once_it_is_lifted(
     path: str, database: Postgres, move_clock: Callable[[timedelta], None]
 ) -> None:
+    """CASES L18."""
     world, free = a_world("stopped"), a_world("free")
     act, control = PATHS[path](world, move_clock), PATHS[path](free, move_clock)
     before = under_way(world)

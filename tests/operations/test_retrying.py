@@ -81,6 +81,7 @@ def test_four_attempts_carry_one_key_and_then_it_is_over_by_what_it_may_have_don
 @pytest.mark.rule("K1")
 @pytest.mark.rule("U6")
 def test_run_it_again_after_four_attempts_is_one_further_attempt_under_the_first_key(move_clock: Clock) -> None:
+    """CASES R10."""
     world = a_world()
     call = a_call(world, "charge")
     (key,) = set(used_up(world, call, an_outcome(End.BROKEN), move_clock))
@@ -133,6 +134,7 @@ def test_a_write_that_may_have_acted_is_made_again_by_itself_only_while_its_key_
 
 @pytest.mark.rule("L5")
 def test_the_next_attempt_starts_only_after_the_one_before_has_ended(move_clock: Clock) -> None:
+    """CASES L13."""
     world = a_world()
     call = a_call(world, "look")
     for _ in range(MAX_ATTEMPTS):
@@ -164,6 +166,7 @@ def test_postgresql_itself_refuses_a_second_open_attempt_of_a_call() -> None:
 def test_a_busy_call_waits_as_long_as_it_was_told_without_an_attempt_or_a_slot_and_its_job_runs_on(
     move_clock: Clock,
 ) -> None:
+    """CASES B01."""
     world = a_world()
     call = a_retrying_call(world, "look", an_outcome(End.BUSY, retry_after=40.0))
     with db.read(world.tenant):
@@ -179,6 +182,7 @@ def test_a_busy_call_waits_as_long_as_it_was_told_without_an_attempt_or_a_slot_a
 
 @pytest.mark.rule("B3")
 def test_a_busy_call_told_to_wait_longer_than_a_minute_is_over() -> None:
+    """CASES B01."""
     world = a_world()
     row = made(world, a_call(world, "look"), an_outcome(End.BUSY, text="in 61 s", retry_after=61.0))
     assert (row.state, row.result_text, row.attempts_made) == (CallState.ERRORED, "in 61 s", 1)

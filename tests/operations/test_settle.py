@@ -38,6 +38,7 @@ def the_attempt(world: World, call: object) -> Attempt:
 @pytest.mark.rule("L9")
 @pytest.mark.rule("U4")
 def test_a_late_answer_of_an_unknown_write_changes_nothing_and_is_kept_as_evidence() -> None:
+    """CASES U09."""
     world = a_world()
     call, hold = an_unknown_call(world)
     attempt = the_attempt(world, call)
@@ -58,6 +59,7 @@ def test_a_late_answer_of_an_unknown_write_changes_nothing_and_is_kept_as_eviden
 
 @pytest.mark.rule("L9")
 def test_a_late_answer_after_run_it_again_does_not_touch_the_second_attempt() -> None:
+    """CASES U09."""
     world = a_world()
     call, hold = an_unknown_call(world)
     first = the_attempt(world, call)
@@ -105,6 +107,7 @@ def test_an_outcome_settled_twice_because_its_commit_was_not_seen_is_not_shown_a
     ],
 )
 def test_an_unknown_outcome_names_its_evidence_on_the_call_and_its_question(end: End, reason: Reason) -> None:
+    """CASES U03."""
     world = a_world()
     call = a_call(world, "note")
     row = made(world, call, an_outcome(end))
@@ -127,6 +130,7 @@ def test_a_plain_write_that_was_not_made_fails_and_the_job_goes_on_to_tell_the_m
 
 @pytest.mark.rule("B3")
 def test_a_busy_plain_write_ends_errored_with_the_tools_own_words() -> None:
+    """CASES B01."""
     world = a_world()
     call = a_call(world, "note")
     busy = an_outcome(End.BUSY, text="come back in 5 s", retry_after=5.0)

@@ -9,6 +9,7 @@ from base import db, ids
 from catalog.models import Scope
 from jobs.models import Attempt, Call, Event, Job, Node, Turn
 from jobs.operations import judging, nodes, sweep, switches, turns, work
+from jobs.queries import due
 from jobs.rules.orders import End
 from jobs.rules.reasons import Reason
 from jobs.rules.states import AttemptState, CallState, JobState, NodeState, TurnState
@@ -89,6 +90,24 @@ def test_a_lost_nodes_attempts_end_only_when_their_full_timeout_has_passed_on_th
     assert see(world, Call, plain.call_id).state == CallState.UNKNOWN
 
 
+@pytest.mark.rule("L5")
+@pytest.mark.rule("L8")
+def test_nodes_that_start_beside_a_living_one_make_no_second_attempt_of_what_it_is_making(move_clock: Clock) -> None:
+    """CASES R09: a call is its node's for as long as that says that it lives."""
+    world = a_world(timeout=60)
+    order = an_order(world, a_call(world, "look"))
+    for number in range(4):
+        move_clock(timedelta(seconds=9))
+        nodes.beat(node_id=world.node, servers=[])
+        young = a_node(f"young {number}")
+        swept()
+        assert due.calls(most=5) == []
+        assert work.start(tenant=world.tenant, call_id=order.call_id, node_id=young, attempt_id=ids.new()) is None
+    assert settle(world, order, an_outcome(End.ANSWERED))
+    row = see(world, Call, order.call_id)
+    assert (row.state, row.attempts_made) == (CallState.SUCCEEDED, 1)
+
+
 @pytest.mark.rule("L8")
 @pytest.mark.rule("U4")
 def test_an_overdue_attempt_of_a_living_node_is_closed_after_a_grace_and_the_node_is_not_blamed(
@@ -110,6 +129,7 @@ def test_an_overdue_attempt_of_a_living_node_is_closed_after_a_grace_and_the_nod
 
 @pytest.mark.rule("L8")
 def test_five_sweepers_that_find_the_same_dead_attempt_close_it_once(move_clock: Clock) -> None:
+    """CASES L14."""
     world = a_world()
     for attempts in (1, 2, 3):
         call = a_call(world, "look")
@@ -131,6 +151,7 @@ def test_five_sweepers_that_find_the_same_dead_attempt_close_it_once(move_clock:
 
 @pytest.mark.rule("L8")
 def test_of_five_whole_sweeps_at_once_the_work_is_done_once(move_clock: Clock) -> None:
+    """CASES L14."""
     world = a_world()
     orders = [an_order(world, a_call(world, "look")) for _ in range(3)]
     move_clock(timedelta(seconds=90))
@@ -262,8 +283,8 @@ def test_a_switch_over_many_jobs_is_applied_a_few_at_a_time_and_to_all_in_the_en
         cut_short.setattr(switches, "apply", lambda **_: 0)
         a_switch(world, Scope.TOOL, "shop")
     looks = iter([False, False, False, True])  # before the switches, this one, its first and its second job
-    assert sweep.Sweeper().sweep(dice=lambda: 0.5, enough=lambda: next(looks, True)) == 1
-    assert swept() == 2
+    assert sweep.Sweeper().sweep(dice=lambda: 0.5, enough=lambda: next(looks, True), lose_nodes=False) == 1
+    assert swept(lose_nodes=False) == 2
     assert {see(world, Call, call).state for call in calls} == {CallState.CANCELED}
 
 

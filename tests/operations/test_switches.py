@@ -166,6 +166,7 @@ def test_whether_a_write_happened_is_still_asked_under_a_tools_switch_but_it_is_
 
 @pytest.mark.rule("L7")
 def test_fifty_queued_calls_and_a_switch_by_plain_sql_none_of_them_starts(database: Postgres) -> None:
+    """CASES L17."""
     world = a_world()
     calls = a_turn(world, a_job(world), *["note"] * 50)
     by_plain_sql(database, world, Scope.TOOL, "shop")
@@ -299,6 +300,7 @@ PATHS: dict[str, Callable[..., Callable[[], object]]] = {
 def test_no_path_starts_work_once_a_tenants_switch_is_on_and_each_would_have_without(
     path: str, database: Postgres, move_clock: Callable[[timedelta], None]
 ) -> None:
+    """CASES L18."""
     stopped, free = a_world("stopped"), a_world("free")
     act, control = PATHS[path](stopped, move_clock), PATHS[path](free, move_clock)
     by_plain_sql(database, stopped, Scope.TENANT, "")
@@ -320,6 +322,7 @@ def nodes_still_alive(*worlds: World) -> None:
 
 @pytest.mark.rule("L7")
 def test_whatever_starts_work_does_it_through_the_few_functions_that_look_at_the_switches() -> None:
+    """CASES L18."""
     root = Path(intake.__file__).parents[2]
     callers: dict[str, set[str]] = {
         "begin_call": set(),
@@ -347,6 +350,7 @@ def test_whatever_starts_work_does_it_through_the_few_functions_that_look_at_the
 
 @pytest.mark.rule("L7")
 def test_between_two_calls_of_one_job_the_second_is_refused() -> None:
+    """CASES L19, of a model that is asked turn by turn."""
     world = a_world()
     job = a_job(world)
     (first,) = a_turn(world, job, "note")

@@ -41,6 +41,7 @@ pytestmark = pytest.mark.usefixtures("database")
 @pytest.mark.rule("U5")
 @pytest.mark.parametrize("starter", [Starter.API_KEY, Starter.ROUTINE, Starter.EVENT])
 def test_a_job_that_no_person_started_fails_with_its_own_kind_and_asks_nobody(starter: Starter) -> None:
+    """CASES U01."""
     world = a_world()
     call = a_call(world, "note", starter=starter)
     row = made(world, call, an_outcome(End.TIMED_OUT))

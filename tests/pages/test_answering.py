@@ -9,6 +9,8 @@ import pytest
 from base import db, ids
 from jobs.models import Call, Hold
 from jobs.operations import work
+from jobs.rules.limits import MAX_ATTEMPTS
+from jobs.rules.orders import End
 from jobs.rules.states import CallState
 from studio.embedded import Postgres
 from tenants.models import Membership, Role
@@ -20,11 +22,15 @@ from tests.builders import (
     a_retrying_call,
     a_rule,
     a_world,
+    an_order,
+    an_outcome,
     an_unknown_call,
+    made,
     see,
+    settle,
     the_hold,
 )
-from tests.pages.visitors import answer, hold_url, shown_digest_of, text_of, visitor
+from tests.pages.visitors import answer, hold_url, plain, shown_digest_of, text_of, visitor
 
 
 @pytest.mark.rule("A3")
@@ -85,6 +91,7 @@ def test_denying_a_retry_of_what_may_have_acted_says_what_really_follows(
 
 @pytest.mark.rule("U7")
 def test_the_question_page_shows_key_evidence_and_that_running_again_may_write_twice(database: Postgres) -> None:
+    """CASES U01."""
     world = a_world()
     call, hold = an_unknown_call(world)
     html = text_of(visitor(world).get(hold_url(hold)))
@@ -230,6 +237,50 @@ def test_after_an_answer_its_own_page_says_what_came_of_it_and_leads_to_the_next
     assert "It waited because of" in seen
     assert "Next question" in seen
     assert hold_url(second) in seen
+
+
+def test_after_an_approval_its_page_says_that_the_call_runs_and_then_how_it_really_ended(database: Postgres) -> None:
+    """CASES U07."""
+    world = a_world()
+    client = visitor(world)
+    call, hold = a_held_call(world)
+    answer(client, hold, answer="approve")
+
+    def is_now() -> str:
+        page = plain(text_of(client.get(hold_url(hold))))
+        assert "You approved it." in page
+        return page.split("the call is now ")[1].split(" ")[0]
+
+    order = an_order(world, call)
+    assert is_now() == "running"
+    settle(world, order, an_outcome(End.ANSWERED))
+    assert is_now() == "SUCCEEDED"
+
+
+@pytest.mark.rule("K1")
+@pytest.mark.rule("U6")
+def test_run_it_again_sent_twice_from_a_reloaded_page_is_one_attempt_under_the_first_key(
+    database: Postgres, move_clock: Callable[[timedelta], None]
+) -> None:
+    """CASES R10."""
+    world = a_world()
+    call = a_call(world, "charge")
+    for _ in range(MAX_ATTEMPTS):
+        made(world, call, an_outcome(End.BROKEN))
+        move_clock(timedelta(seconds=30))
+    client, hold = visitor(world), the_hold(world, call).pk
+    key = see(world, Call, call).key
+    assert key in text_of(client.get(hold_url(hold)))
+    form = {"answer": "again", "shown": shown_digest_of(client, hold)}
+    first, second = (client.post(hold_url(hold), form, follow=True) for _ in range(2))
+    assert "You asked for one more attempt." in plain(text_of(first))
+    assert second.status_code == 200 and "the call is now queued" in plain(text_of(second))
+    order = an_order(world, call)
+    assert (order.key, order.number) == (key, MAX_ATTEMPTS + 1)
+    assert work.start(tenant=world.tenant, call_id=call, node_id=world.node, attempt_id=ids.new()) is None
+    settle(world, order, an_outcome(End.ANSWERED))
+    row = see(world, Call, call)
+    assert (row.state, row.attempts_made, row.key) == (CallState.SUCCEEDED, MAX_ATTEMPTS + 1, key)
 
 
 def test_a_hold_of_another_workspace_is_not_there(database: Postgres) -> None:

@@ -11,9 +11,9 @@ from base import db, ids
 from catalog.models import Listing, Tool, Transport
 from catalog.rules.switching import Scope
 from jobs.models import Call
-from jobs.operations import nodes
+from jobs.operations import nodes, work
 from jobs.operations.holds import Answer
-from jobs.rules.orders import End, Order
+from jobs.rules.orders import End, Order, Result
 from jobs.rules.states import CallState, JobState
 from studio.embedded import Postgres
 from tests.builders import (
@@ -37,7 +37,7 @@ from tests.builders import (
     the_job,
     told,
 )
-from tests.pages.visitors import job_url, plain, text_of, visitor
+from tests.pages.visitors import hold_url, job_url, plain, text_of, visitor
 
 
 def call_of(world: World, call: UUID) -> str:
@@ -85,6 +85,7 @@ def test_a_call_that_is_being_stopped_says_who_asked_what_it_waits_for_and_the_t
     can_cancel: bool,
     truth: str,
 ) -> None:
+    """CASES L03."""
     world = a_world(timeout=900)
     order = being_stopped(world)
     reached_by(world, transport, can_cancel=can_cancel)
@@ -128,6 +129,7 @@ def test_a_stopped_call_of_a_lost_node_counts_down_to_its_full_limit(
 
 @pytest.mark.rule("L1")
 def test_each_way_of_being_stopped_is_named(database: Postgres) -> None:
+    """CASES L15."""
     world = a_world()
     by_switch = an_order(world, a_call(world, "note"))
     a_switch(world, Scope.FUNCTION, "shop.note")
@@ -159,6 +161,7 @@ ENDS = [
 def test_canceled_says_whether_it_may_have_acted_and_so_does_its_job(
     database: Postgres, end: End, more: dict[str, bool], said: str, effect: str, of_job: str
 ) -> None:
+    """CASES L03."""
     world = a_world()
     order = being_stopped(world)
     settle(world, order, an_outcome(end, **more))
@@ -168,6 +171,38 @@ def test_canceled_says_whether_it_may_have_acted_and_so_does_its_job(
     assert f"effect {effect}" in page
     assert (of_job in page) if of_job else ("may have acted" not in page)
     assert "Stopped by pat-acme" in page
+
+
+@pytest.mark.rule("L9")
+def test_a_reply_that_came_after_the_end_is_shown_as_one_that_was_not_used(database: Postgres) -> None:
+    """CASES L02 B, U09."""
+    world = a_world()
+    reply = Result("entry 12 was made", is_error=False)
+
+    def comes_late(order: Order) -> None:
+        work.keep_late_reply(tenant=world.tenant, attempt_id=order.attempt_id, result=reply)
+
+    stopped = being_stopped(world)
+    settle(world, stopped, an_outcome(End.STOPPED, end_known=False))
+    assert "late reply" not in call_of(world, stopped.call_id)
+    comes_late(stopped)
+    page = call_of(world, stopped.call_id)
+    assert "A late reply came, and was not used" in page and "entry 12 was made" in page
+    assert see(world, Call, stopped.call_id).state == CallState.CANCELED
+    assert "effect may have acted" in page
+
+    open_, answered_ = an_order(world, a_call(world, "note")), an_order(world, a_call(world, "note"))
+    for order in (open_, answered_):
+        settle(world, order, an_outcome(End.BROKEN))
+    hold = the_hold(world, open_.call_id).pk
+    answered(world, the_hold(world, answered_.call_id).pk, Answer.AGAIN)
+    for order in (open_, answered_):
+        comes_late(order)
+    card = plain(text_of(visitor(world).get(hold_url(hold))))
+    assert "A late reply came: evidence only" in card and "entry 12 was made" in card
+    assert "A late reply came, and was not used" in call_of(world, answered_.call_id)
+    assert see(world, Call, open_.call_id).state == CallState.UNKNOWN
+    assert see(world, Call, answered_.call_id).state == CallState.QUEUED
 
 
 @pytest.mark.rule("U10")
@@ -208,6 +243,7 @@ def test_a_busy_call_says_why_it_waits_and_counts_down_to_its_next_attempt(datab
 def test_the_error_of_a_second_try_is_shown_and_told_as_that_and_not_as_if_nothing_had_happened(
     database: Postgres,
 ) -> None:
+    """CASES U05."""
     world = a_world()
     call, hold = an_unknown_call(world)  # a delete that had landed, without a key: the second finds nothing to delete
     answered(world, hold, Answer.AGAIN)

@@ -1,5 +1,7 @@
 """The idempotency key's spelling."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,5 +20,7 @@ def test_a_key_is_the_job_and_the_activity_and_after_continuing_as_new_also_how_
 @pytest.mark.rule("K2")
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 500)), unique=True, min_size=2))
 def test_no_two_calls_of_a_job_share_a_key(places: list[tuple[int, int]]) -> None:
+    """CASES R18: and each is of letters that any server can take."""
     keys = {activity_key(JOB, run_number=run, activity=activity) for run, activity in places}
     assert len(keys) == len(places)
+    assert all(re.fullmatch(r"[a-z0-9_/]+", key) for key in keys)

@@ -84,6 +84,7 @@ def test_a_function_honours_the_key_only_when_its_own_meta_says_so(meta: dict[st
 def test_a_call_may_be_made_again_when_it_only_reads_or_is_idempotent_and_honours_the_key(
     said: dict[str, Any], meta: dict[str, Any]
 ):
+    """CASES R13."""
     reads = said.get("readOnlyHint") is True
     repeatable = said.get("idempotentHint") is True and meta.get("oz0/idempotency_key") is True
     assert traits_of(said, meta).retry_safe is (reads or repeatable)

@@ -11,6 +11,7 @@ from catalog.rules.plugins import PluginSpec, digest_of, read_plugin
 from catalog.rules.problems import BadPlugin
 from catalog.rules.sandbox import Sandbox
 from catalog.rules.templates import Values
+from jobs.rules.limits import own_limit
 
 MANIFEST = """\
 name: billing
@@ -88,6 +89,12 @@ def test_a_manifest_is_read_with_the_defaults_of_what_it_leaves_out(plugin: Plug
     assert tool.check == {"note": "Look into the ledger."}
     assert [skill.name for skill in plugin.skills] == ["how-to-bill", "when-not-to"]
     assert plugin.skills[0].text == "First look, then charge."
+
+
+def test_a_tool_that_names_no_time_limit_has_one():
+    """CASES L07."""
+    (tool,) = read_plugin(files(manifest=MANIFEST.replace("    timeout: 30\n", ""))).tools
+    assert (tool.timeout, own_limit(tool.timeout)) == (60, 58)
 
 
 def test_a_programs_words_are_completed_for_this_machine(plugin: PluginSpec):

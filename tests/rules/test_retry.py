@@ -99,6 +99,7 @@ def walk(function: Function, ends: list[Outcome]) -> Walk:
 def test_what_is_not_retry_safe_gets_one_attempt_however_it_ends(
     outcome: Outcome, jitter: float, function: Function
 ) -> None:
+    """CASES R13."""
     assert not isinstance(step(facts(function), outcome, jitter), RetryAt)
 
 

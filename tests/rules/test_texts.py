@@ -42,6 +42,7 @@ SIX = {
 
 @pytest.mark.rule("U9")
 def test_the_six_texts_are_distinct_and_none_holds_another() -> None:
+    """CASES U06."""
     for one, other in combinations(SIX.values(), 2):
         assert one not in other
         assert other not in one
@@ -50,6 +51,7 @@ def test_the_six_texts_are_distinct_and_none_holds_another() -> None:
 @pytest.mark.rule("U9")
 @pytest.mark.parametrize("name", SIX)
 def test_only_what_a_person_decided_says_so(name: str) -> None:
+    """CASES U06."""
     said = SIX[name].lower()
     assert any(words in said for words in DECIDED) is (name in ("stopped", "denied"))
     assert ("person" in said) is (name in ("stopped", "denied", "unknown"))

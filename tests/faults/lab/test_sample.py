@@ -71,6 +71,7 @@ def a_trial(call: str, fault: str = "calm", moment: str = "", plan: dict[str, An
 @pytest.mark.rule("U4")
 @pytest.mark.rule("U10")
 def test_each_fault_ends_a_call_as_it_must(laboratory: Laboratory) -> None:
+    """CASES L05, U01, U02."""
     laboratory.repeat([a_trial(call, **what) for call, what, *_ in KNOWN])
     done = laboratory.results.done
     assert not laboratory.results.violations, told(laboratory.results)
@@ -93,6 +94,7 @@ def test_a_call_whose_node_is_killed_or_frozen_is_made_again_once_that_has_surel
 
 
 def test_whatever_breaks_off_and_whoever_dies_what_must_hold_holds(laboratory: Laboratory) -> None:
+    """CASES L05, L13, R06."""
     laboratory.results.done.clear()
     results = laboratory.run(SECONDS, every=EVERY, side_by_side=SIDE_BY_SIDE)
     report = told(results)
