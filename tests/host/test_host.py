@@ -12,15 +12,16 @@ from django.conf import LazySettings
 from django.db import connection
 
 from base import db
-from catalog.models import Function, Listing, ServerLog, Tool
+from catalog.models import Agent, Function, Listing, ServerLog, Tool
 from catalog.operations import listings, plugins
 from catalog.operations.server_logs import MOST_LINES
+from catalog.rules.agents import AgentSpec, RehearsalCall, RehearsalTurn, as_json
 from jobs.models import Call, Job, Starter
 from jobs.operations import intake
 from jobs.rules.states import JOB_FINAL, CallState, JobState
 from jobs.tasks.host import Host
 from tenants.rules.who import SYSTEM
-from tests.builders import a_call, a_person, a_tenant, a_world, see
+from tests.builders import a_job, a_person, a_tenant, a_world, see
 from tests.waiting import until
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -112,8 +113,13 @@ def test_a_server_whose_code_was_changed_is_started_anew_when_its_tool_is_listed
     script.write_text(SHELF.replace("ANNOTATIONS", "read_only_hint=True").replace("SAYS", "after"))
     listings.list_anew(tenant=world.tenant, tool="shop", actor=SYSTEM)
     until(lambda: kind() == "read", "it was never listed anew", 60)
-    call = a_call(world, "look", {})
-    until(lambda: see(world, Call, call).state == CallState.SUCCEEDED, "the call was not made", 60)
+    look = RehearsalTurn("", (RehearsalCall("shop", "look"),))
+    spec = AgentSpec("clerk", model="rehearsal", functions=("shop.*",), rehearsal=(look, RehearsalTurn("{{ last }}")))
+    with db.write(world.tenant):
+        Agent.objects.update(definition=as_json(spec))
+    job = a_job(world)
+    until(lambda: job_state(world.tenant, job) in JOB_FINAL, "the job never ended", 60)
+    assert see(world, Job, job).output == "after"
 
 
 @pytest.mark.rule("C8")
