@@ -17,6 +17,7 @@ from uuid import UUID
 
 import psutil
 import psycopg
+from django.conf import settings
 from django.db import connections
 
 from approvals.operations.decide import Person, decide
@@ -35,6 +36,7 @@ from tests.faults.processes import lives
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
+DAY = 24 * 60  # minutes; what a job may take when its agent does not say
 PATIENCE = 60.0  # seconds; for what takes one or two on an idle machine
 OURS = ("OZ0_", "DATABASE_", "REDIS_", "BROKER_")
 
@@ -50,7 +52,7 @@ name: {name}
 model: rehearsal
 instructions: Do as rehearsed.
 functions: [billing.*]
-limits: {{turns: 10, calls: 100}}
+limits: {{turns: 10, calls: 100, minutes: {minutes}}}
 rehearsal:
 {turns}
   - say: "{{{{ last }}}}"
@@ -63,6 +65,7 @@ AGENTS: dict[str, list[list[str]]] = {
     "three-kinds": [[BALANCE, CHARGE, NOTE]],
     "two-writes": [[CHARGE, NOTE]],
     "one-charge": [[CHARGE]],
+    "one-export": [[EXPORT]],
     "careful": [[NOTE, NOTE], [NOTE], [EXPORT]],
     "fifty": [[EXPORT] * 50],
 }
@@ -170,7 +173,8 @@ class Stand:
     def env(self) -> dict[str, str]:
         """The environment of a process of this studio; the services' addresses are in its state folder."""
         rest = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-        return rest | {"OZ0_HOME": str(self.home), "OZ0_SECRET_KEY": "for drills", "PYTHONUNBUFFERED": "1"}
+        # one key for all processes of a studio, and this is one of them: a node opens what is put into the vault here
+        return rest | {"OZ0_HOME": str(self.home), "OZ0_SECRET_KEY": settings.SECRET_KEY, "PYTHONUNBUFFERED": "1"}
 
     @property
     def nursery(self) -> Nursery:
@@ -211,8 +215,11 @@ class Stand:
 
     # --- the plugin ----------------------------------------------------------------------------------------------
 
-    def use_plugin(self, *flags: str, timeout: float = 5, slots: int = 16) -> None:
-        """Make billing, watched, the tenant's plugin. `flags` are those of `tests/servers/watched_billing.py`."""
+    def use_plugin(self, *flags: str, timeout: float = 5, slots: int = 16, minutes: int = DAY) -> None:
+        """Make billing, watched, the tenant's plugin. `flags` are those of `tests/servers/watched_billing.py`.
+
+        `timeout` is in seconds; `minutes` is how long a job of it may take.
+        """
         folder = self.home / "source"
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "agents").mkdir(parents=True)
@@ -223,7 +230,9 @@ class Stand:
         (folder / "oz0-plugin.yaml").write_text(MANIFEST.format(words=quoted, timeout=timeout, slots=slots))
         for name, turns in AGENTS.items():
             text = "".join(f"  - call: [{', '.join(calls)}]\n" for calls in turns)
-            (folder / "agents" / f"{name}.yaml").write_text(AGENT.format(name=name, turns=text.rstrip()))
+            (folder / "agents" / f"{name}.yaml").write_text(
+                AGENT.format(name=name, turns=text.rstrip(), minutes=minutes)
+            )
         plugins.register(tenant=self.tenant, folder=folder, home=self.home, actor=SYSTEM)
 
     def until_listed(self) -> None:

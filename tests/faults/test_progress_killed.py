@@ -1,72 +1,22 @@
 """A node is killed while a call reports: the next attempt goes on from what was told just before (RULES P5)."""
 
-import asyncio
 import time
 
 import pytest
 
-from base import db
-from catalog.models import Credential, Function
-from catalog.operations import connections, plugins
-from catalog.operations.approving import approve
-from catalog.operations.connections import Given
 from jobs.queries.call_page import call_page
 from jobs.rules.limits import LEASE
 from jobs.rules.reasons import Reason
 from jobs.rules.states import CallState
-from tenants.rules.who import SYSTEM, Actor
-from tests.faults.stand import PATIENCE, ROOT, Services
-from tests.servers.raw_http import Peer, RawServer, Request
+from tests.faults.archive import NOTES, Reporting, use_archive
+from tests.faults.stand import PATIENCE, Services
+from tests.servers.raw_http import RawServer
 from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
-NOTES = 400
-EVERY = 0.005  # seconds: two hundred reports in one
 LAG = 1.0  # seconds in which a token is durable after its arrival
 ON_THE_WAY = 0.5  # seconds from the server's hand into the node's, on a busy machine
 TIMEOUT = 60.0  # of the archive
-
-
-class Reporting:
-    """A server whose `search` reports without end; what it sent, when, and what each call was sent to resume."""
-
-    def __init__(self, server: RawServer) -> None:
-        self.sent: list[float] = []
-        self.resumed: list[object] = []
-        server.script["search"] = self._search
-
-    async def _search(self, peer: Peer, request: Request) -> None:
-        meta = request.params["_meta"]
-        self.resumed.append(meta.get("oz0/resume"))
-        if len(self.resumed) > 1:
-            await peer.status("200 OK", request.result("found"))
-            return
-        await peer.stream()
-        for number in range(1, NOTES + 1):
-            said = {"progress": number, "total": NOTES, "_meta": {"oz0/resume": f"page-{number}"}}
-            params = {"progressToken": meta["progressToken"], **said}
-            await peer.event({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
-            self.sent.append(time.monotonic())
-            await asyncio.sleep(EVERY)
-        await peer.reader.read(1)
-
-    def sent_until(self, moment: float) -> int:
-        return sum(at <= moment for at in self.sent)
-
-
-def use_archive(stand: Services, server: RawServer) -> None:
-    """The archive's plugin on this server, listed by a node and approved."""
-    given = {"allowed": [f"127.0.0.1:{server.port}"], "given": Given(Credential.NONE), "actor": SYSTEM}
-    connections.make(tenant=stand.tenant, name="archive", url=server.url, **given)
-    plugins.register(tenant=stand.tenant, folder=ROOT / "examples" / "archive", home=stand.home, actor=SYSTEM)
-
-    def listed() -> dict[str, str]:
-        with db.read(stand.tenant):
-            rows = Function.objects.filter(tool__slug="archive", listing__current=True)
-            return dict(rows.values_list("name", "entry_digest"))
-
-    until(lambda: bool(listed()), "the archive was never listed", PATIENCE)
-    approve(tenant=stand.tenant, tool="archive", shown=listed(), actor=Actor("pat", "link", stand.person))
 
 
 @pytest.mark.rule("P2")

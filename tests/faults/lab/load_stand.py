@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 import psutil
-from django.conf import settings
 
 from base import db
 from catalog.models import PluginVersion
@@ -72,9 +71,10 @@ class LoadStand:
 
     def _serve(self) -> "subprocess.Popen[bytes]":
         words = [sys.executable, "-m", "studio.cli", "web", "--port", str(self.port)]
-        env = self.stand.env() | {"OZ0_SECRET_KEY": settings.SECRET_KEY}  # the driver signs its sessions
         with (self.stand.home / "web.log").open("w") as log:
-            return subprocess.Popen(words, env=env, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
+            return subprocess.Popen(
+                words, env=self.stand.env(), cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+            )
 
     def use_plugin(self) -> Path:
         """Register the plugin; the folder its servers run in."""
