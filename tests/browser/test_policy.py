@@ -47,6 +47,16 @@ def test_from_the_overview_who_waits_and_how_to_fix_that_is_two_clicks(page: Pag
     expect(page.get_by_role("link", name="Functions that wait")).to_contain_text("1", timeout=PATIENT)
 
 
+def test_an_editor_without_a_rule_says_so_on_one_line(page: Page, world: World) -> None:
+    page.set_default_timeout(PATIENT)
+    page.goto("/catalog/policy/edit/")
+    said = page.get_by_text("No rule: the studio's own defaults decide.").bounding_box()
+    add = page.get_by_role("button", name="Add a rule", exact=True).bounding_box()
+    assert said is not None and add is not None
+    assert said["width"] > add["width"] * 2
+    assert said["height"] < add["height"] * 1.5
+
+
 @pytest.mark.rule("A2")
 def test_rules_are_added_moved_and_tried_without_a_mouse_wheel_and_the_open_page_follows(
     page: Page, world: World
