@@ -91,6 +91,8 @@ class Job(TenantRow):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     deadline_at = models.DateTimeField(null=True, help_text="when its agent's limit of minutes is reached")
+    tainted_at = models.DateTimeField(null=True, help_text="when it first read another plugin's manual (RULES M3)")
+    tainted_by = models.CharField(max_length=130, blank=True, help_text="that skill, as <plugin>/<skill>")
     cancel_requested_at = models.DateTimeField(null=True)
     cancel_requested_by = models.ForeignKey("tenants.User", null=True, on_delete=models.PROTECT, related_name="+")
 
@@ -117,6 +119,10 @@ class Job(TenantRow):
                 name="job_turn_due_while_live",
             ),
             models.CheckConstraint(condition=Q(on_unknown__in=["ask", "fail"]), name="job_on_unknown"),
+            models.CheckConstraint(
+                condition=Q(tainted_at__isnull=True, tainted_by="") | (Q(tainted_at__isnull=False) & ~Q(tainted_by="")),
+                name="job_tainted_by_something",
+            ),
             models.UniqueConstraint(
                 fields=["tenant", "starter", "started_by", "start_key"],
                 condition=~Q(start_key=""),
@@ -196,6 +202,9 @@ class Call(TenantRow):
     tool_slug = models.CharField(max_length=48, blank=True)
     function_name = models.CharField(max_length=128, blank=True)
     model_name = models.CharField(max_length=200, help_text="the name the model used, also when it names nothing")
+    asked_through = models.CharField(
+        max_length=64, blank=True, help_text="the platform's function it was asked for through, as the model names it"
+    )
     model_call_id = models.CharField(max_length=128, blank=True)
     kind = word(blank=True)
     read_only = models.BooleanField(default=False)

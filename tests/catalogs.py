@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from base import db
-from catalog.models import Agent, Function, PluginVersion, Tool, Transport
+from catalog.models import Agent, Function, PluginVersion, Skill, Tool, Transport
 from catalog.operations import listings
 from catalog.operations.approving import approve
 from catalog.rules.agents import AgentSpec, Limits, as_json
@@ -91,8 +91,18 @@ def a_remote_tool(world: World, slug: str = "archive", *, timeout: float = 120) 
 def a_many_tool(world: World, slug: str = "everything") -> None:
     """A tool of 142 functions, an agent that is sent all of them, and one that finds them when needed."""
     a_tool(world.tenant, many(), slug=slug)
+    a_skill(world, "bill", "How to bill.", "First look, then charge.")
     an_agent_of(world, "over-sender", f"{slug}.*", f"{slug}.misspelt")
     an_agent_of(world, "lazy-one", f"{slug}.*", tool_loading="lazy", skills=("bill",))
+
+
+def a_skill(world: World, name: str, description: str, text: str, *, plugin: str = "shop") -> None:
+    """A skill of the current version of a plugin."""
+    with db.write(world.tenant):
+        version = PluginVersion.objects.get(plugin__name=plugin)
+        Skill.objects.create(
+            tenant_id=world.tenant, plugin_version=version, name=name, description=description, text=text
+        )
 
 
 def an_agent_of(world: World, name: str, *functions: str, **more: Any) -> None:

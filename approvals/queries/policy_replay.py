@@ -24,7 +24,7 @@ SHOWN: Final = 100  # calls listed of each sort
 _SKEW: Final = timedelta(days=1)  # how far an id's time may be from the database's
 _FIELDS: Final = (
     *("id", "job_id", "activity", "tool_slug", "function_name", "kind", "args_digest", "arguments_body_id"),
-    *("state", "reason", "created_at", "job__agent_name", "job__starter", "function__open_world"),
+    *("state", "reason", "created_at", "job__agent_name", "job__starter", "job__tainted_at", "function__open_world"),
 )
 
 
@@ -141,7 +141,7 @@ class _Past:
         self._bodies: dict[UUID, Any] = {}
         self._began: dict[UUID, datetime] = {}
         self._starts: dict[str, list[datetime]] = defaultdict(list)  # by tool; of the whole tenant under ""
-        if any(rule.rate is not None for rule in policy.rules):
+        if any(rule.rate is not None or rule.tainted is not None for rule in policy.rules):
             self._read_attempts(since)
         if any(rule.arguments for rule in policy.rules):
             large = {row["arguments_body_id"] for row in rows} - {None}
@@ -159,6 +159,7 @@ class _Past:
             starter=row["job__starter"],
             open_world=row["function__open_world"] is not False,
             at=now,
+            tainted=row["job__tainted_at"] is not None and row["job__tainted_at"] <= self._judged_at(row),
             arguments=self._arguments(row),
             repeats=self._asked[same],
         )
@@ -185,7 +186,7 @@ class _Past:
 
     def _own(self, policy: Policy, facts: Facts) -> Policy:
         """The rules that could fit such a call, looked up once for all calls like it."""
-        like = (facts.kind, facts.tool, facts.function, facts.agent, facts.starter, facts.open_world)
+        like = (facts.kind, facts.tool, facts.function, facts.agent, facts.starter, facts.open_world, facts.tainted)
         if like not in self._about:
             self._about[like] = about(policy, facts)
         return self._about[like]
@@ -201,7 +202,7 @@ class _Past:
         return found if isinstance(found, Mapping) else {}
 
     def _full(self, rates: frozenset[Rate], row: Mapping[str, Any]) -> Mapping[Rate, datetime]:
-        at = self._began.get(row["id"], row["created_at"])
+        at = self._judged_at(row)
         found = {}
         for rate in rates:
             starts = self._starts["" if rate.of is Of.TENANT else row["tool_slug"]]
@@ -211,6 +212,10 @@ class _Past:
                 if opens > at:
                     found[rate] = opens
         return found
+
+    def _judged_at(self, row: Mapping[str, Any]) -> datetime:
+        at: datetime = self._began.get(row["id"], row["created_at"])
+        return at
 
     def _read_attempts(self, since: datetime) -> None:
         began = Attempt.objects.filter(started_at__gte=since - timedelta(seconds=SECONDS_MOST)).order_by("started_at")

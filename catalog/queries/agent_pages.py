@@ -12,7 +12,7 @@ from catalog.queries.trust import approved_entries, traits_by
 from catalog.rules.budgets import AgentCost, agent_finding, with_repeats
 from catalog.rules.estimates import Cost, Definition, as_sent
 from catalog.rules.findings import Finding
-from catalog.rules.platform import PLATFORM
+from catalog.rules.platform import carried, label_of
 from catalog.rules.switching import Scope
 
 
@@ -94,7 +94,8 @@ def agent_page(tenant: UUID, name: str, *, shown: str = "") -> AgentPage | None:
             for part in cost.granted
             if part.label in functions
         ]
-        spec = one.spec
+        spec, own = one.spec, carried(lazy=cost.lazy, index=one.index)
+        sent = {label_of(each.name): each for each in own} | dict(zip(functions, definitions, strict=True))
         return AgentPage(
             name=spec.name,
             plugin=one.plugin,
@@ -107,9 +108,9 @@ def agent_page(tenant: UUID, name: str, *, shown: str = "") -> AgentPage | None:
             limits=(("turns", spec.limits.turns), ("calls", spec.limits.calls), ("minutes", spec.limits.minutes)),
             cost=cost,
             finding=agent_finding(cost),
-            own=tuple(_own(part) for part in cost.own),
+            own=tuple(_own(part, each) for part, each in zip(cost.own, own, strict=True)),
             rows=tuple(sorted(rows, key=lambda row: (-row.cost.tokens, row.cost.label))),
-            shown=_shown(shown, functions),
+            shown=as_sent(sent[shown]) if shown in sent else "",
             switches=on_over((Scope.AGENT, name)),
             now=now,
         )
@@ -132,17 +133,8 @@ def _row(part: Cost, row: Function, kind: str, dropped: set[str]) -> SentRow:
     )
 
 
-def _own(part: Cost) -> SentRow:
-    name = part.label.replace(".", "__", 1)
-    return SentRow(part, "oz", part.label.partition(".")[2], name, PLATFORM[name].description, "", drop=False)
-
-
-def _shown(label: str, functions: dict[str, Function]) -> str:
-    if label in functions:
-        row = functions[label]
-        return as_sent(Definition(row.model_name, row.description, row.input_schema))
-    own = PLATFORM.get(label.replace(".", "__", 1))
-    return as_sent(own) if own else ""
+def _own(part: Cost, sent: Definition) -> SentRow:
+    return SentRow(part, "oz", part.label.partition(".")[2], sent.name, sent.description, "", drop=False)
 
 
 def _model(one: Granted) -> str:

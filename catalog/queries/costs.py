@@ -11,20 +11,27 @@ from uuid import UUID
 from base import db
 from catalog.models import Agent, Function, Stage, Tool
 from catalog.queries.functions import unseen
+from catalog.queries.skills import Library, library_now
 from catalog.rules.agents import AgentSpec, from_json
 from catalog.rules.budgets import AgentCost, agent_cost
 from catalog.rules.estimates import Cost, Definition, estimate
 from catalog.rules.grants import Name, granted, idle_grants
+from catalog.rules.skills import IndexLine, not_there
 
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """One agent of a current plugin version: what it is granted by the listings of now, and what that costs."""
+    """One agent of a current plugin version: what it is granted by the listings of now, and what that costs.
+
+    `index` is its index of skills; `idle` are grants and `no_skills` skills of its file that name nothing there is.
+    """
 
     spec: AgentSpec
     plugin: str
     names: tuple[Name, ...]
+    index: tuple[IndexLine, ...]
     idle: tuple[str, ...]
+    no_skills: tuple[str, ...]
     cost: AgentCost
 
 
@@ -33,7 +40,7 @@ class _Catalog:
     tools: Mapping[str, Tool]
     tokens: Mapping[Name, int]
     listed: frozenset[str]
-    manuals: frozenset[str]
+    library: Library
     unseen: frozenset[Name]
 
 
@@ -82,34 +89,26 @@ def _catalog() -> _Catalog:
         for tool, found in by_tool.items()
         for row, cost in zip(found, tool_costs(found, tool), strict=True)
     }
-    return _Catalog(tools, tokens, frozenset(by_tool), _with_manual(tools), unseen(tools.values(), tokens))
-
-
-def _with_manual(tools: Mapping[str, Tool]) -> frozenset[str]:
-    """The tools that bring skills of their own (RULES M2)."""
-    versions = {tool.plugin_version_id for tool in tools.values()}
-    manifests = Tool.objects.filter(plugin_version__in=versions).values_list("plugin_version__manifest", flat=True)
-    return frozenset(
-        str(tool.get("id"))
-        for manifest in manifests.distinct()
-        for tool in (manifest.get("tools") or ())
-        if tool.get("manual")
-    )
+    return _Catalog(tools, tokens, frozenset(by_tool), library_now(), unseen(tools.values(), tokens))
 
 
 def _granted(row: Agent, catalog: _Catalog) -> Granted:
     spec = from_json(row.definition)
     names = granted(spec.functions, catalog.tokens, unseen=catalog.unseen)
     wanted = {grant.partition(".")[0] for grant in spec.functions}
+    plugin = row.plugin_version.plugin.name
+    index = catalog.library.index(plugin, spec.skills, {name.tool for name in names})
     return Granted(
         spec=spec,
-        plugin=row.plugin_version.plugin.name,
+        plugin=plugin,
         names=names,
+        index=index,
+        no_skills=not_there(plugin, spec.skills, catalog.library.descriptions),
         idle=idle_grants(spec.functions, names),
         cost=agent_cost(
             spec,
             {str(name): catalog.tokens[name] for name in names},
-            manual=not catalog.manuals.isdisjoint(name.tool for name in names),
+            index=index,
             unmeasured=sorted((wanted & catalog.tools.keys()) - catalog.listed),
         ),
     )

@@ -5,7 +5,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from catalog.rules.fields import Fields, Notes
-from catalog.rules.grants import covers, grant_trouble
+from catalog.rules.grants import SEPARATOR, covers, grant_trouble, model_name
+from catalog.rules.manifest import RESERVED_TOOL
+from catalog.rules.platform import OWN_NAMES
 from catalog.rules.templates import Allowed, Values, fill, fill_text, texts_in, trouble
 
 REHEARSAL: Final = "rehearsal"
@@ -72,6 +74,7 @@ def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
         return None
     functions = _functions(fields)
     inputs = _input(fields)
+    loading = fields.word("tool_loading", ("eager", "lazy"), "eager")
     agent = AgentSpec(
         name=fields.name("name", "write `name: my-agent`"),
         model=fields.text("model", longest=200),
@@ -79,11 +82,11 @@ def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
         instructions=fields.text("instructions"),
         functions=functions,
         limits=_limits(fields.map("limits")),
-        tool_loading=fields.word("tool_loading", ("eager", "lazy"), "eager"),
+        tool_loading=loading,
         on_unknown=fields.word("on_unknown", ("ask", "fail"), "") or None,
         skills=fields.texts("skills", longest=130),
         input=inputs,
-        rehearsal=_rehearsal(fields, functions, frozenset(inputs)),
+        rehearsal=_rehearsal(fields, _Callable(functions, loading == "lazy"), frozenset(inputs)),
         file=notes.file,
     )
     _one_mind(fields, agent)
@@ -184,7 +187,7 @@ def _is_input_name(name: str) -> bool:
     return 0 < len(name) <= 64 and all(letter.isascii() and (letter.isalnum() or letter in "_-") for letter in name)
 
 
-def _rehearsal(fields: Fields, functions: tuple[str, ...], inputs: frozenset[str]) -> tuple[RehearsalTurn, ...]:
+def _rehearsal(fields: Fields, may_call: "_Callable", inputs: frozenset[str]) -> tuple[RehearsalTurn, ...]:
     turns: list[RehearsalTurn] = []
     before = 0
     written = fields.maps(REHEARSAL)
@@ -192,7 +195,7 @@ def _rehearsal(fields: Fields, functions: tuple[str, ...], inputs: frozenset[str
         allowed = Allowed(inputs, before)
         say = turn.text("say")
         _templated(turn, "say", [say], allowed)
-        calls = tuple(_call(call, functions, allowed) for call in turn.maps("call"))
+        calls = tuple(_call(call, may_call, allowed) for call in turn.maps("call"))
         continues = _continues(turn, inputs, allowed)
         if not say and not calls and continues is None:
             turn.notes.add(
@@ -236,7 +239,35 @@ def _continues(turn: Fields, inputs: frozenset[str], allowed: Allowed) -> dict[s
     return values
 
 
-def _call(fields: Fields, functions: tuple[str, ...], allowed: Allowed) -> RehearsalCall:
+@dataclass(frozen=True, slots=True)
+class _Callable:
+    """What the calls of a rehearsal may name: what the agent is granted, and the platform's own."""
+
+    grants: tuple[str, ...]
+    lazy: bool
+
+    def trouble(self, named: str) -> tuple[str, str] | None:
+        """Why a call cannot name this, and the fix; None when it can."""
+        tool, dot, function = named.partition(".")
+        if tool == RESERVED_TOOL:
+            if model_name(tool, function) not in OWN_NAMES:
+                return f"the platform has no function {named}", "its own are oz.skill, oz.find and oz.call"
+            if not self.lazy and named != "oz.skill":
+                return f"{named} comes with `tool_loading: lazy`", "write that, or call the function itself"
+            return None
+        if dot and any(covers(grant, tool, function) for grant in self.grants):
+            return None
+        return f"{named} is not among the agent's functions", "name it as tool.function, and grant it in `functions`"
+
+    def through(self, named: str) -> tuple[str, str] | None:
+        """The same for a function that is called through `oz.call`."""
+        label = named.replace(SEPARATOR, ".", 1)
+        if label.startswith(f"{RESERVED_TOOL}."):
+            return f"{label} is the platform's own", "call it itself, not through oz.call"
+        return self.trouble(label)
+
+
+def _call(fields: Fields, may_call: _Callable, allowed: Allowed) -> RehearsalCall:
     named = fields.text("function", longest=140)
     if not named:
         fields.need("function", "write `function: tool.function`")
@@ -248,13 +279,15 @@ def _call(fields: Fields, functions: tuple[str, ...], allowed: Allowed) -> Rehea
             values[key] = item.plain() if item else None
             _templated(arguments, key, texts_in(values[key]), allowed)
     fields.done()
-    tool, dot, function = named.partition(".")
-    if named and not (dot and any(covers(grant, tool, function) for grant in functions)):
-        fields.note(
-            "function",
-            f"{named} is not among the agent's functions",
-            "name it as tool.function, and grant it in `functions`",
-        )
+    tool, _, function = named.partition(".")
+    trouble = may_call.trouble(named) if named else None
+    if trouble is not None:
+        fields.note("function", *trouble)
+    inner = values.get("function")
+    if arguments is not None and named == "oz.call" and isinstance(inner, str) and "{{" not in inner:
+        trouble = may_call.through(inner)
+        if trouble is not None:
+            arguments.note("function", *trouble)
     return RehearsalCall(tool, function, values)
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 from catalog.rules.agents import AgentSpec
 from catalog.rules.estimates import ONE_IS_LONG, Cost, Definition, Shared, biggest, drop_to_fit, estimate, shared
 from catalog.rules.findings import Finding, Severity
-from catalog.rules.platform import DISCOVERY, PLATFORM, SKILL
+from catalog.rules.platform import carried, label_of
+from catalog.rules.skills import IndexLine
 
 BUDGET: Final = "tools.budget"
 TOKENS: Final = "tools.tokens"
@@ -90,22 +91,21 @@ def agent_cost(
     agent: AgentSpec,
     granted: Mapping[str, int],
     *,
-    manual: bool = False,
+    index: Sequence[IndexLine] = (),
     unmeasured: Sequence[str] = (),
 ) -> AgentCost:
     """The cost of an agent that is granted these functions: their tokens by label `tool.function`.
 
-    `manual`: a granted tool brings skills of its own (RULES M2).
+    `index` is its index of skills, which the definition of `oz.skill` carries (RULES M2, M4).
     """
     lazy = agent.tool_loading == "lazy"
-    platform = [*(DISCOVERY if lazy else ()), *([SKILL] if agent.skills or manual else ())]
     return AgentCost(
         agent=agent.name,
         file=agent.file or f"agents/{agent.name}.yaml",
         lazy=lazy,
         budget=agent.limits.tool_tokens,
         granted=tuple(Cost(label, granted[label]) for label in sorted(granted)),
-        own=tuple(platform_cost(one.name) for one in platform),
+        own=own_costs(lazy=lazy, index=tuple(index)),
         unmeasured=tuple(unmeasured),
     )
 
@@ -115,11 +115,11 @@ def with_repeats(cost: AgentCost, granted: Sequence[Definition]) -> AgentCost:
     return replace(cost, repeats=shared(granted)) if cost.over and not cost.lazy else cost
 
 
-@cache
-def platform_cost(name: str) -> Cost:
-    """What one of the platform's own functions costs, by the name the model calls it."""
-    (count,) = estimate([PLATFORM[name]])
-    return Cost(name.replace("__", "."), count)
+@lru_cache(1024)
+def own_costs(*, lazy: bool, index: tuple[IndexLine, ...]) -> tuple[Cost, ...]:
+    """What the platform's own functions that an agent carries cost, by their labels."""
+    sent = carried(lazy=lazy, index=index)
+    return tuple(Cost(label_of(one.name), count) for one, count in zip(sent, estimate(sent), strict=True))
 
 
 def agent_finding(cost: AgentCost) -> Finding | None:
@@ -131,7 +131,7 @@ def agent_finding(cost: AgentCost) -> Finding | None:
         f"and may carry {cost.budget:,}; {_most(cost.biggest)}{_repeats(cost.repeats)}"
     )
     ways = (
-        "set tool_loading: lazy, which sends oz.find and oz.describe and leaves the rest to be asked for; "
+        "set tool_loading: lazy, which sends oz.find and oz.call and leaves the rest to be looked for; "
         if not cost.lazy
         else ""
     )

@@ -45,13 +45,14 @@ class Shared:
 
 
 def as_sent(definition: Definition) -> str:
-    """The text that is counted."""
-    sent = {
-        "name": definition.name,
-        "description": definition.description,
-        "input_schema": definition.input_schema,
-    }
-    return json.dumps(sent, ensure_ascii=False, separators=(",", ":"))
+    """The text that is counted. A schema's keys are sorted: as the server, a file or the database had them, one and the
+    same definition would come to different figures."""
+    name, description = (_json(text) for text in (definition.name, definition.description))
+    return f'{{"name":{name},"description":{description},"input_schema":{_json(definition.input_schema)}}}'
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def estimate(definitions: Sequence[Definition]) -> list[int]:

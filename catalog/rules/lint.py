@@ -33,6 +33,7 @@ from catalog.rules.manifest import MANIFEST
 from catalog.rules.plugins import PluginSpec
 from catalog.rules.problems import Problem
 from catalog.rules.servers import MeasuredListing
+from catalog.rules.skills import full_name, index_of
 from catalog.rules.sources import functions as functions_of
 
 NOT_MEASURED: Final = "listing.missing"
@@ -152,12 +153,18 @@ def _agent(
     agent = spec.agents[at]
     own = [Name(*label.split(".", 1)) for label in sent]
     names = granted(agent.functions, own)
-    manuals = {tool.id for tool in spec.tools if tool.manual}
+    index = index_of(
+        spec.name,
+        agent.skills,
+        {name.tool for name in names},
+        manuals={tool.id: [full_name(spec.name, skill) for skill in tool.manual] for tool in spec.tools},
+        there={full_name(spec.name, skill.name): skill.description for skill in spec.skills},
+    )
     wanted = {grant.partition(".")[0] for grant in agent.functions}
     cost = agent_cost(
         agent,
         {str(name): counted[str(name)] for name in names},
-        manual=any(name.tool in manuals for name in names),
+        index=index,
         unmeasured=sorted(wanted - listing.tools.keys()),
     )
     return with_repeats(cost, [sent[str(name)] for name in names])

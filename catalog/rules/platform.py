@@ -1,55 +1,80 @@
-"""The platform's own functions as a model is sent them, all under `oz__` (RULES C8, T4)."""
+"""The platform's own functions as a model is sent them, all under `oz__` (RULES C8, T4).
 
+`oz.find` and `oz.call` come with `tool_loading: lazy`, `oz.skill` with anything in the agent's index of skills.
+"""
+
+from collections.abc import Sequence
 from typing import Final
 
 from catalog.rules.estimates import Definition
+from catalog.rules.skills import IndexLine
 
+FIND_USUAL: Final = 5
+FIND_MOST: Final = 20
 FIND: Final = Definition(
     name="oz__find",
     description=(
-        "Look for functions you may call, by words of what they do. Returns the names and first lines of those that "
-        "fit best. Their parameters come with oz__describe."
+        "Look for functions you may call, by words of what you want to do. Returns the whole definitions of those that "
+        "fit best, and the names of others that fit. Call what you found with oz__call. No words: every name."
     ),
     input_schema={
         "type": "object",
         "properties": {
-            "words": {"type": "string", "description": "what you want to do, in a few words"},
-            "tool": {"type": "string", "description": "look into this tool only"},
+            "query": {"type": "string", "maxLength": 1000, "description": "what you want to do, in a few words"},
+            "limit": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": FIND_MOST,
+                "description": f"how many definitions at most; {FIND_USUAL} when left out",
+            },
         },
-        "required": ["words"],
+        "required": ["query"],
         "additionalProperties": False,
     },
 )
-DESCRIBE: Final = Definition(
-    name="oz__describe",
-    description=(
-        "Get the whole definition of functions found with oz__find, their parameters included. From the next turn on "
-        "you can call them."
-    ),
+CALL: Final = Definition(
+    name="oz__call",
+    description="Call a function you found with oz__find. The result is the function's own.",
     input_schema={
         "type": "object",
         "properties": {
-            "names": {
-                "type": "array",
-                "items": {"type": "string"},
-                "minItems": 1,
-                "maxItems": 20,
-                "description": "names as oz__find returned them",
-            }
+            "function": {"type": "string", "description": "its name, as its definition says"},
+            "arguments": {"type": "object", "description": "as its input_schema asks for; left out, there are none"},
         },
-        "required": ["names"],
+        "required": ["function"],
         "additionalProperties": False,
     },
 )
-SKILL: Final = Definition(
-    name="oz__skill",
-    description="Read one of the skills in your index: a text on how to do something well. Read it before you start.",
-    input_schema={
-        "type": "object",
-        "properties": {"name": {"type": "string", "description": "the skill's name, as the index writes it"}},
-        "required": ["name"],
-        "additionalProperties": False,
-    },
+SKILL_NAME: Final = "oz__skill"
+DISCOVERY: Final = (FIND, CALL)
+OWN_NAMES: Final = frozenset({FIND.name, CALL.name, SKILL_NAME})
+
+_SKILL: Final = (
+    "Read a skill: a text on how to do something well. Read those that fit what you are about to do before you start. "
+    "Your skills:"
 )
-DISCOVERY: Final = (FIND, DESCRIBE)
-PLATFORM: Final = {one.name: one for one in (FIND, DESCRIBE, SKILL)}
+
+
+def skill_definition(index: Sequence[IndexLine]) -> Definition:
+    """`oz.skill` for an agent with this index, which is a part of its description (RULES M2, M4)."""
+    lines = "\n".join(f"- {line.name}: {' '.join(line.description.split())}".rstrip(": ") for line in index)
+    return Definition(
+        name=SKILL_NAME,
+        description=f"{_SKILL}\n{lines}",
+        input_schema={
+            "type": "object",
+            "properties": {"name": {"type": "string", "description": "as your list of skills writes it"}},
+            "required": ["name"],
+            "additionalProperties": False,
+        },
+    )
+
+
+def carried(*, lazy: bool, index: Sequence[IndexLine]) -> tuple[Definition, ...]:
+    """The platform's own functions that an agent's requests carry, as they are sent."""
+    return (*(DISCOVERY if lazy else ()), *((skill_definition(index),) if index else ()))
+
+
+def label_of(model_name: str) -> str:
+    """`oz.find` for `oz__find`: how people read it."""
+    return model_name.replace("__", ".", 1)

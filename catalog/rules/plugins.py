@@ -10,7 +10,7 @@ from catalog.rules.agents import AgentSpec, read_agent
 from catalog.rules.fields import Notes, twice
 from catalog.rules.manifest import MANIFEST, Manifest, ToolSpec, read_manifest
 from catalog.rules.problems import BadPlugin, Problem
-from catalog.rules.skills import SkillSpec, read_skill
+from catalog.rules.skills import SkillSpec, is_skill_file, read_skill
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ def read_plugin(files: Mapping[str, bytes]) -> PluginSpec:
         raise BadPlugin(notes.problems)
     parts: dict[str, Notes] = {MANIFEST: notes}
     agents = _each(files, manifest.agents, (".yaml", ".yml"), "agents", parts, read_agent)
-    skills = _each(files, manifest.skills, (".md",), "skills", parts, read_skill)
+    texts = {path: content for path, content in files.items() if is_skill_file(path, files)}
+    skills = _each(texts, manifest.skills, (".md",), "skills", parts, read_skill)
     _refuse_misfits(manifest, agents, skills, parts)
     problems = [problem for part in parts.values() for problem in part.problems]
     if problems:

@@ -1,13 +1,16 @@
 """Large values live in a row of their own, so that lists and traces never load them."""
 
 import json
+from dataclasses import asdict
 from typing import Any, Final
 from uuid import UUID
 
 from base import db
 from jobs.models import Body, Call
+from jobs.rules.orders import Result
 
 LARGE: Final = 8 * 1024  # bytes
+RESULT_SHOWN: Final = 8 * 1024  # characters of a result kept on the call's own row
 
 
 def keep_if_large(value: Any) -> tuple[Any, UUID | None]:
@@ -27,3 +30,13 @@ def arguments_of(call: Call) -> Any:
     if call.arguments_body_id is None:
         return call.arguments
     return Body.objects.get(pk=call.arguments_body_id).data
+
+
+def result(result: Result | None) -> tuple[str, UUID | None]:
+    """(what the call's row shows of a result, the id of the body that keeps all of it)."""
+    if result is None:
+        return "", None
+    plain = not result.content and result.structured is None and not result.warning
+    if plain and len(result.text) <= RESULT_SHOWN:
+        return result.text, None
+    return result.text[:RESULT_SHOWN], keep(asdict(result))

@@ -1,6 +1,6 @@
 """Starting jobs, and taking in the calls an agent asks for."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, assert_never
@@ -14,15 +14,19 @@ from catalog.models import Function
 from catalog.queries import functions, switches
 from catalog.rules.agents import AgentSpec, Unreadable, from_json
 from catalog.rules.answers import storable
+from catalog.rules.estimates import Definition
+from catalog.rules.grants import SEPARATOR
 from catalog.rules.policy import Allow, Ask, Refuse
 from catalog.rules.switching import Mode
 from jobs import wake
 from jobs.models import Call, Job, JobCounter, Starter, Turn
 from jobs.operations import bodies, events, holds, moves, verdicts
+from jobs.operations.platform import Asked, Platform
 from jobs.queries import history, locks
 from jobs.queries.tables import JOBS
 from jobs.rules.arguments import misfit, unkeepable
 from jobs.rules.keys import activity_key
+from jobs.rules.orders import Result
 from jobs.rules.states import CallState, HoldKind, JobState
 from jobs.rules.turns import Wanted
 from jobs.rules.why import Why
@@ -40,9 +44,8 @@ class StartedOtherwise(CannotStart):
 
 @dataclass(frozen=True, slots=True)
 class _Readied:
-    """A wanted call, resolved and with its arguments checked; `trouble` is empty when it can be judged."""
+    """A wanted call's arguments, checked; `reason` is None when it can be judged."""
 
-    function: Function | None
     arguments: Any
     digest: str
     reason: Why | None = None
@@ -152,11 +155,12 @@ def submit(*, job: Job, turn: Turn | None, wanted: list[Wanted], now: datetime) 
     """
     db.must_write()
     available = functions.granted(job.agent_id)
-    named = {want.model_name for want in wanted} & available.keys()
-    entries = {name: functions.entry(available[name]) for name in named}
-    calls = [
-        _take(job, turn, want, available.keys(), entries, job.next_activity + i, now) for i, want in enumerate(wanted)
-    ]
+    own = Platform(job, available)
+    asked = [own.taken(want) for want in wanted]
+    entries = {
+        name: functions.entry(available[name]) for name in {one.want.model_name for one in asked} & available.keys()
+    }
+    calls = [_take(job, turn, one, own, entries, job.next_activity + i, now) for i, one in enumerate(asked)]
     job.next_activity += len(calls)
     JOBS.update(job.pk, {"next_activity": job.next_activity})
     events.judge_later(job.pk)
@@ -166,14 +170,15 @@ def submit(*, job: Job, turn: Turn | None, wanted: list[Wanted], now: datetime) 
 def _take(
     job: Job,
     turn: Turn | None,
-    want: Wanted,
-    available: Collection[str],
+    asked: Asked,
+    own: Platform,
     entries: Mapping[str, Function],
     activity: int,
     now: datetime,
 ) -> Call:
-    ready = _ready(want, available, entries.get(want.model_name))
-    function = ready.function
+    want = asked.want
+    function, built_in = entries.get(want.model_name), own.definition(want.model_name)
+    ready = _ready(want, own, function, built_in)
     kept, body = bodies.keep_if_large(ready.arguments)
     call = Call(
         tenant_id=job.tenant_id,
@@ -183,6 +188,7 @@ def _take(
         run_number=job.run_number,
         function=function,
         model_name=storable(want.model_name)[:200],
+        asked_through=asked.through,
         model_call_id=storable(want.model_call_id)[:128],
         arguments=kept,
         arguments_body_id=body,
@@ -195,11 +201,17 @@ def _take(
         call.function_name = function.name
         call.kind = function.kind
         call.entry_digest = function.entry_digest
-    if ready.reason is not None or function is None:
+    elif built_in is not None:
+        call.tool_slug, _, call.function_name = built_in.name.partition(SEPARATOR)
+        call.read_only = True
+    if ready.reason is not None:
         detail = ready.trouble
-        if function is None and (unlisted := functions.not_listed(job.agent_id)):
+        if ready.reason is Why.NO_SUCH_FUNCTION and (unlisted := functions.not_listed(job.agent_id)):
             detail += f". Never listed, as its server could not be started or reached: {', '.join(unlisted)}"
-        _begin(call, CallState.ERRORED, reason=ready.reason or Why.NO_SUCH_FUNCTION, now=now, detail=detail)
+        _begin(call, CallState.ERRORED, reason=ready.reason, now=now, detail=detail)
+        return call
+    if function is None:
+        _answer(call, job, own, ready.arguments, now)
         return call
     ruling = verdicts.rule_on(call, job)
     if isinstance(ruling, verdicts.Switched):
@@ -220,6 +232,21 @@ def _take(
     return call
 
 
+def _answer(call: Call, job: Job, own: Platform, arguments: Any, now: datetime) -> None:
+    """One of the platform's own functions: a step like any other, answered here, whatever the policy says.
+
+    It reads what the studio itself holds for this agent. What follows from it is judged when that is called.
+    """
+    if switched := verdicts.switch_over(call, job):
+        _begin(call, CallState.REFUSED, reason=switched.reason, now=now, detail=switched.detail)
+        return
+    said = own.answer(call.model_name, arguments)
+    call.result_text, call.result_body_id = bodies.result(Result(said.text, said.is_error))
+    _begin(call, CallState.ERRORED if said.is_error else CallState.SUCCEEDED, reason=Why.ANSWERED_HERE, now=now)
+    if said.read is not None:
+        own.taint(call, said.read)
+
+
 def _begin(call: Call, state: CallState, *, reason: Why, now: datetime, detail: str = "") -> None:
     """Write a new call in its first state (`states.CALL_STARTS`)."""
     moves.begin_call(call, state, reason=reason, now=now, detail=detail)
@@ -237,24 +264,22 @@ def _begin(call: Call, state: CallState, *, reason: Why, now: datetime, detail: 
         db.after_commit(lambda: wake.call(tenant=tenant, call_id=call_id))
 
 
-def _ready(want: Wanted, available: Collection[str], function: Function | None) -> _Readied:
+def _ready(want: Wanted, own: Platform, function: Function | None, built_in: Definition | None) -> _Readied:
     try:
         value, digest = _canonical(want.arguments)
     except canonical.NotCanonical as error:
-        return _Readied(
-            function, {}, "", Why.BAD_ARGUMENTS, f"its arguments cannot be sent exactly as written: {error}"
-        )
+        return _Readied({}, "", Why.BAD_ARGUMENTS, f"its arguments cannot be sent exactly as written: {error}")
     if trouble := unkeepable(value):
-        return _Readied(function, {}, digest, Why.BAD_ARGUMENTS, f"its arguments cannot be kept as written: {trouble}")
-    if function is None:
-        known = ", ".join(sorted(available)[:20]) or "none"
-        return _Readied(
-            None, value, digest, Why.NO_SUCH_FUNCTION, f"there is no function of that name; there are: {known}"
-        )
+        return _Readied({}, digest, Why.BAD_ARGUMENTS, f"its arguments cannot be kept as written: {trouble}")
+    if function is None and built_in is None:
+        return _Readied(value, digest, Why.NO_SUCH_FUNCTION, own.unknown(want.model_name))
+    if trouble := own.misnamed(want.model_name, value):
+        return _Readied(value, digest, Why.NO_SUCH_FUNCTION, trouble)
     if not isinstance(value, dict):
-        return _Readied(function, value, digest, Why.BAD_ARGUMENTS, "its arguments must be an object")
-    trouble = misfit(value, function.input_schema)
-    return _Readied(function, value, digest, Why.BAD_ARGUMENTS if trouble else None, trouble)
+        return _Readied(value, digest, Why.BAD_ARGUMENTS, "its arguments must be an object")
+    sent = built_in if function is None else function
+    trouble = misfit(value, sent.input_schema) if sent is not None else ""
+    return _Readied(value, digest, Why.BAD_ARGUMENTS if trouble else None, trouble)
 
 
 def _canonical(arguments: Any) -> tuple[Any, str]:

@@ -66,6 +66,7 @@ def rule_on(call: Call, job: Job, *, claiming: bool = False) -> Ruling | Switche
             starter=job.starter,
             open_world=open_world,
             at=db.must_write(),
+            tainted=job.tainted_at is not None,
             arguments=bodies.arguments_of(call),
         ),
         call,
@@ -75,6 +76,12 @@ def rule_on(call: Call, job: Job, *, claiming: bool = False) -> Ruling | Switche
     binding = _binding(call, verdict) if isinstance(verdict, Ask) else ""
     wait = waits(standing.policy, facts) if claiming else None
     return Ruling(verdict, standing.number, binding, paused=standing.paused, wait=wait)
+
+
+def switch_over(call: Call, job: Job) -> Switched | None:
+    """The kill switch that is on over a call; None when there is none. The gate must be held."""
+    found = _standing(job.agent_name, call.tool_slug, call.function_name).switch
+    return Switched(found) if found else None
 
 
 def _counted(policy: Policy, facts: Facts, call: Call, *, claiming: bool) -> Facts:

@@ -4,7 +4,6 @@ Intent, commit, act, outcome: nothing is sent inside a transaction, and a crash 
 that the sweep settles by rule.
 """
 
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Final, assert_never
 from uuid import UUID
@@ -29,7 +28,6 @@ from jobs.rules.states import CallState, Effect, HoldKind, JobState
 from jobs.rules.why import RATE_FULL, SENTENCES, Why
 
 CHANGED: Final = (Reason.LISTING_CHANGED, Reason.FUNCTION_GONE)  # the session lists something else than what is kept
-RESULT_SHOWN: Final = 8 * 1024  # characters of a result kept on the call's own row
 
 
 def server_needed(*, tenant: UUID, call_id: UUID) -> ServerSpec | None:
@@ -252,7 +250,7 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
                 evidence = reasons.sentence(outcome.reason)
                 holds.nobody_knows(call, job, reason=outcome.reason, evidence=evidence, now=now, effect=effect)
             case Finish(state, effect, reason):
-                text, body = _result(outcome.result)
+                text, body = bodies.result(outcome.result)
                 detail = outcome.wire.detail or reasons.sentence(outcome.reason)
                 moves.call(
                     call,
@@ -287,17 +285,6 @@ def _facts(call: Call, outcome: Outcome, now: datetime) -> Facts:
     )
 
 
-def _result(result: Result | None) -> tuple[str, UUID | None]:
-    """(what the call's row shows of a result, the id of the body that keeps all of it)."""
-    if result is None:
-        return "", None
-    whole: dict[str, Any] = asdict(result)
-    plain = not result.content and result.structured is None and not result.warning
-    if plain and len(result.text) <= RESULT_SHOWN:
-        return result.text, None
-    return result.text[:RESULT_SHOWN], bodies.keep(whole)
-
-
 def tenant_of_attempt(attempt_id: UUID) -> UUID | None:
     """The tenant an attempt belongs to, for a node that knows only its id."""
     with db.sweep():
@@ -320,6 +307,6 @@ def keep_late_reply(*, tenant: UUID, attempt_id: UUID, result: Result) -> None:
 def _keep_as_evidence(attempt: Attempt, result: Result | None, now: datetime) -> None:
     if result is None or attempt.late is not None:
         return
-    attempt.late = {"at": now.isoformat(), "is_error": result.is_error, "text": result.text[:RESULT_SHOWN]}
+    attempt.late = {"at": now.isoformat(), "is_error": result.is_error, "text": result.text[: bodies.RESULT_SHOWN]}
     attempt.save(update_fields=["late"])
     events.record(attempt.job_id, "attempt.late", call=attempt.call_id, attempt=str(attempt.pk))

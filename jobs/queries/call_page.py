@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from base import db, ids
+from catalog.rules.manifest import RESERVED_TOOL
 from jobs.models import Attempt, Body, Call, Hold
 from jobs.queries.standstill import Standstill
 from jobs.queries.story import Says, answered, says_of
@@ -81,6 +82,8 @@ class CallPage:
     job_title: str
     name: str
     model_name: str
+    asked_through: str
+    built_in: bool
     kind: str
     read_only: bool
     retry_safe: bool
@@ -123,6 +126,8 @@ def call_page(tenant: UUID, call_id: UUID, *, whole: str = "") -> CallPage | Non
             job_title=call.job.title,
             name=name_of(call),
             model_name=call.model_name,
+            asked_through=call.asked_through.replace("__", ".", 1),
+            built_in=call.tool_slug == RESERVED_TOOL,
             kind=call.kind,
             read_only=call.read_only,
             retry_safe=call.retry_safe,

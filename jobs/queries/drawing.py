@@ -11,6 +11,7 @@ from jobs.queries.story import Says
 from jobs.rules.axis import Axis, lay_out
 from jobs.rules.progress import share_done
 from jobs.rules.states import CALL_FINAL, CallState
+from jobs.rules.why import Why
 
 LEAST_PIECE: Final = 0.6  # width of the shortest segment, of 100
 LEAST_WAIT: Final = 0.05  # seconds
@@ -90,6 +91,9 @@ class Drawing:
             x, width = self._place(one.started_at, one.ended_at)
             got = round(width * share_done(one.progress, one.total) / 100, 2)
             segments.append(Segment(of, state, x, width, f"attempt {one.number}: {one.state}", got))
+        if call.reason == Why.ANSWERED_HERE:
+            x, width = self._place(call.created_at, call.ended_at)
+            segments.append(Segment("call", call.state, x, width, "answered by the studio"))
         waits = tuple(self._waits(call, attempts, holds))
         places = [(one.x, one.width) for one in segments] + [(one.x, one.width) for one in waits]
         return Drawn(tuple(segments), waits, _beside(says.letters, places))

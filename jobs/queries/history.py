@@ -16,8 +16,11 @@ def past_turns(job: Job) -> tuple[PastTurn, ...]:
     for call in run.select_related("result_body", "arguments_body").order_by("activity"):
         if call.turn_id is not None:
             arguments = call.arguments_body.data if call.arguments_body else call.arguments
+            name = call.model_name
+            if call.asked_through:  # the model reads of its past what it wrote itself
+                name, arguments = call.asked_through, {"function": name, "arguments": arguments}
             calls.setdefault(call.turn_id, []).append(
-                PastCall(call.model_name, call.model_call_id, arguments, text_for_model(call))
+                PastCall(name, call.model_call_id, arguments, text_for_model(call))
             )
     turns = Turn.objects.filter(job=job, run_number=job.run_number, state=TurnState.ANSWERED).order_by("number")
     return tuple(PastTurn(turn.say, tuple(calls.get(turn.pk, ()))) for turn in turns)

@@ -66,6 +66,8 @@ def says_of(call: Call, attempts: list[Attempt], holds: list[Hold], still: Stand
             return Says(told.text, until=told.until, since=told.since, after=told.after)
         case CallState.CANCELED:
             return Says(stopping.with_effect(call, last, sentence(call.reason)))
+        case CallState.SUCCEEDED | CallState.ERRORED if call.reason == Why.ANSWERED_HERE:
+            return Says("answered by the studio itself")
         case CallState.SUCCEEDED | CallState.HAPPENED:
             return Says(_how_it_went(attempts, holds))
         case CallState.REFUSED if call.reason == Why.DENIED:

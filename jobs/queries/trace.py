@@ -16,6 +16,7 @@ from jobs.queries.drawing import Drawing, Drawn
 from jobs.queries.lists import why_it_ended
 from jobs.queries.standstill import Standstill
 from jobs.queries.story import Says, says_of
+from jobs.queries.taints import Taint, taint_of
 from jobs.rules.axis import Fold, Tick
 from jobs.rules.states import JOB_FINAL, CallState, JobState, TurnState
 from jobs.rules.why import Why
@@ -78,6 +79,7 @@ class JobHead:
     stop_asked_at: datetime | None
     waits_for: str
     may_have_done: str
+    taint: Taint | None
     starter: str
     started_by: str
     started_by_id: int | None
@@ -292,6 +294,7 @@ def _head(job: Job, *, tokens: int) -> JobHead:
         stop_asked_at=job.cancel_requested_at,
         waits_for=stopping.of_job(job) if job.state == JobState.CANCELLING else "",
         may_have_done=stopping.what_it_may_have_done(job),
+        taint=taint_of(job),
         starter=job.starter,
         started_by=job.started_by.get_username() if job.started_by else "",
         started_by_id=job.started_by_id,

@@ -108,7 +108,8 @@ class NodeState(StrEnum):
 
 C, J, H, A, S, T, N = CallState, JobState, HoldState, AttemptState, SessionState, TurnState, NodeState
 
-CALL_STARTS: frozenset[CallState] = frozenset({C.HELD, C.QUEUED, C.REFUSED, C.ERRORED})
+# one of the platform's own functions is answered as it is taken in, so a call may begin SUCCEEDED
+CALL_STARTS: frozenset[CallState] = frozenset({C.HELD, C.QUEUED, C.REFUSED, C.ERRORED, C.SUCCEEDED})
 CALL_MOVES: Mapping[CallState, frozenset[CallState]] = {
     C.HELD: frozenset({C.QUEUED, C.REFUSED, C.CANCELED, C.HELD, C.UNKNOWN}),
     C.QUEUED: frozenset({C.RUNNING, C.HELD, C.REFUSED, C.CANCELED, C.FAILED, C.UNKNOWN}),

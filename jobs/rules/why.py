@@ -36,6 +36,7 @@ class Why(StrEnum):
     ENTRY_CHANGED = "entry_changed"
     WORD_WITHDRAWN = "word_withdrawn"
     OLD_KEY = "old_key"
+    ANSWERED_HERE = "answered_here"
 
 
 SENTENCES: Final[dict[Why, str]] = {
@@ -63,6 +64,7 @@ SENTENCES: Final[dict[Why, str]] = {
     Why.SAID: "The agent said what it had to say.",
     Why.ENTRY_CHANGED: "The server describes the function otherwise since it was asked for, so it is asked anew.",
     Why.WORD_WITHDRAWN: "What the server says of this function is approved no more, so it is asked anew.",
+    Why.ANSWERED_HERE: "The studio answered it itself.",
     Why.OLD_KEY: "It may have acted, and its key is so old that the service may have forgotten it.",
 }
 

@@ -17,7 +17,7 @@ from studio import example_programs
 if TYPE_CHECKING:
     from tenants.rules.who import Actor
 
-PLUGINS: Final = ("bookshop", "billing", "repo", "archive", "clock")
+PLUGINS: Final = ("bookshop", "billing", "repo", "archive", "clock", "helpdesk")
 FETCHED: Final = "everything"  # npm may take its time: the others are not kept waiting
 AGENTS: Final = (
     "slow-reader",
@@ -29,6 +29,7 @@ AGENTS: Final = (
     "refund-clerk",
     "git-reader",
     "timekeeper",
+    "answerer",
     "know-it-all",
 )
 FETCHED_AGENT: Final = "patient-one"

@@ -136,7 +136,7 @@ def test_without_the_git_server_the_other_examples_are_there(home: Path, monkeyp
     assert "left out plugin clock: install mcp-server-time" in said
     with db.read(first_tenant(ids.new())):
         there = list(Plugin.objects.order_by("name").values_list("name", flat=True))
-    assert there == ["billing", "bookshop", "everything"]
+    assert there == ["billing", "bookshop", "everything", "helpdesk"]
 
 
 def test_an_example_whose_program_cannot_be_fetched_is_in_the_catalog_starts_no_job_and_keeps_no_other_waiting(

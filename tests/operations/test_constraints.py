@@ -185,6 +185,7 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "job_cancelling_ends_as": change("jobs_job", "state = 'running'", state="'cancelling'"),
     "job_turn_due_while_live": change("jobs_job", "state = 'waiting'", turn_due_at="now()"),
     "job_on_unknown": change("jobs_job", "true", on_unknown="'guess'"),
+    "job_tainted_by_something": change("jobs_job", "tainted_at IS NULL", tainted_at="now()"),
     "job_started_once": "UPDATE jobs_job SET start_key = 'form 1'",
     "turn_once": copy("jobs_turn", "state = 'answered'"),
     "turn_one_open": copy("jobs_turn", "state = 'asked'", number=90),

@@ -4,7 +4,7 @@ import pytest
 
 from base import db
 from jobs.models import Attempt, Call, Event
-from jobs.operations import work
+from jobs.operations import bodies, work
 from jobs.operations.holds import Answer
 from jobs.rules.orders import End, Outcome, Result
 from jobs.rules.reasons import Reason
@@ -142,9 +142,9 @@ def test_a_busy_plain_write_ends_errored_with_the_tools_own_words() -> None:
 def test_a_large_result_is_kept_whole_and_read_whole_by_the_model() -> None:
     world = a_world()
     call = a_call(world, "look")
-    text = "x" * (work.RESULT_SHOWN + 1)
+    text = "x" * (bodies.RESULT_SHOWN + 1)
     row = made(world, call, an_outcome(End.ANSWERED, text=text))
-    assert len(row.result_text) == work.RESULT_SHOWN
+    assert len(row.result_text) == bodies.RESULT_SHOWN
     assert row.result_body_id is not None
     assert told(world, call) == text
 

@@ -169,7 +169,7 @@ def test_a_tool_of_142_functions_is_shown_whole_on_its_page_and_its_biggest_in_t
     a_many_tool(world)
     assert page(world, "/catalog/tools/everything/").count('class="function"') == 142
     words = plain(page(world, "/catalog/"))
-    assert "142 functions · about 33,571 tokens" in words
+    assert "142 functions · about 33,559 tokens" in words
     assert "The 8 biggest of 142" in words
 
 
@@ -179,7 +179,7 @@ def test_a_plugin_over_its_budget_is_told_in_the_catalog() -> None:
     a_many_tool(world)
     words = plain(page(world, "/catalog/"))
     assert "Plugin everything is over its token budget." in words
-    assert "come to about 33,571 tokens and may come to 16,000; most of it: everything.endpoint_119_list (457)" in words
+    assert "come to about 33,559 tokens and may come to 16,000; most of it: everything.endpoint_119_list (457)" in words
 
 
 # --- the agents --------------------------------------------------------------------------------------------------
@@ -189,15 +189,15 @@ def test_a_plugin_over_its_budget_is_told_in_the_catalog() -> None:
 def test_an_agent_over_its_budget_is_first_in_the_list_on_the_overview_and_says_what_to_drop() -> None:
     world = a_world()
     a_many_tool(world)
-    assert "over-sender: 33,571 of 8,000 tokens" in plain(page(world, "/"))
+    assert "over-sender: 33,559 of 8,000 tokens" in plain(page(world, "/"))
     names = re.findall(r'href="/catalog/agents/([^"/]+)/"', page(world, "/catalog/agents/"))
     assert names == ["over-sender", "clerk", "lazy-one"]
     words = plain(page(world, "/catalog/agents/over-sender/"))
     assert "agents/over-sender.yaml limits.tool_tokens" in words
     assert (
-        "agent over-sender: every model request would carry about 33,571 tokens of definitions and may carry" in words
+        "agent over-sender: every model request would carry about 33,559 tokens of definitions and may carry" in words
     )
-    assert "set tool_loading: lazy, which sends oz.find and oz.describe" in words
+    assert "set tool_loading: lazy, which sends oz.find and oz.call" in words
     assert re.search(r"Drop these \d+ to fit: everything.endpoint_119_list · 457", words)
 
 
@@ -206,8 +206,8 @@ def test_a_lazy_agent_shows_the_discovery_tools_it_carries_and_what_all_would_co
     world = a_world()
     a_many_tool(world)
     words = plain(page(world, "/catalog/agents/lazy-one/"))
-    assert "all at once would be about 33,571" in words
-    assert [own in words for own in ("oz.find", "oz.describe", "oz.skill")] == [True] * 3
+    assert "all at once would be about 33,559" in words
+    assert [own in words for own in ("oz.find", "oz.call", "oz.skill")] == [True] * 3
     assert "over budget" not in words
 
 

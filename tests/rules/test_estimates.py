@@ -19,8 +19,10 @@ from catalog.rules.budgets import (
 from catalog.rules.budgets import agent_cost as cost_of
 from catalog.rules.estimates import Cost, Definition, as_sent, drop_to_fit, estimate, shared
 from catalog.rules.grants import model_name
-from catalog.rules.platform import DISCOVERY, SKILL
+from catalog.rules.platform import DISCOVERY, skill_definition
+from catalog.rules.skills import IndexLine
 
+INDEX = (IndexLine("shop/bill", "How to bill.", granted=True, manual_of=("shop",)),)
 TITLE: dict[str, Any] = {"type": "object", "properties": {"title": {"type": "string"}}}
 
 
@@ -33,16 +35,16 @@ def an_agent(**more: Any) -> AgentSpec:
     return AgentSpec("clerk", model="rehearsal", limits=limits, file="agents/clerk.yaml", **more)
 
 
-def agent_cost(agent: AgentSpec, granted: dict[str, Definition], *, manual: bool = False) -> AgentCost:
+def agent_cost(agent: AgentSpec, granted: dict[str, Definition], index: tuple[IndexLine, ...] = ()) -> AgentCost:
     counted = dict(zip(granted, estimate(list(granted.values())), strict=True))
-    return with_repeats(cost_of(agent, counted, manual=manual), list(granted.values()))
+    return with_repeats(cost_of(agent, counted, index=index), list(granted.values()))
 
 
 @pytest.mark.rule("T1")
 def test_exactly_the_name_the_description_and_the_input_schema_are_counted_as_compact_json() -> None:
     assert as_sent(a_definition()) == (
         '{"name":"shop__look","description":"Looks.",'
-        '"input_schema":{"type":"object","properties":{"title":{"type":"string"}}}}'
+        '"input_schema":{"properties":{"title":{"type":"string"}},"type":"object"}}'
     )
     assert as_sent(a_definition(says="見る")) == as_sent(a_definition()).replace("Looks.", "見る")
     assert estimate([a_definition()]) == tokens.counts([as_sent(a_definition())])
@@ -107,14 +109,37 @@ def test_a_lazy_agent_carries_the_two_discovery_tools_only_and_one_with_skills_t
     granted = {f"shop.f{n}": a_definition(model_name("shop", f"f{n}")) for n in range(30)}
     eager = agent_cost(an_agent(), granted)
     lazy = agent_cost(an_agent(tool_loading="lazy"), granted)
-    skilled = agent_cost(an_agent(skills=("s",)), granted)
-    with_manual = agent_cost(an_agent(tool_loading="lazy"), granted, manual=True)
+    skilled = agent_cost(an_agent(skills=("bill",)), granted, INDEX)
+    lazy_skilled = agent_cost(an_agent(tool_loading="lazy"), granted, INDEX)
     assert eager.tokens == sum(estimate(list(granted.values())))
-    assert [cost.label for cost in lazy.carried] == ["oz.find", "oz.describe"]
+    assert [cost.label for cost in lazy.carried] == ["oz.find", "oz.call"]
     assert lazy.tokens == sum(estimate(DISCOVERY))
     assert lazy.eager_tokens == eager.tokens
-    assert skilled.tokens == eager.tokens + estimate([SKILL])[0]
-    assert with_manual.tokens == lazy.tokens + estimate([SKILL])[0]
+    (skill,) = estimate([skill_definition(INDEX)])
+    assert skilled.tokens == eager.tokens + skill
+    assert [cost.label for cost in lazy_skilled.carried] == ["oz.find", "oz.call", "oz.skill"]
+    assert lazy_skilled.tokens == lazy.tokens + skill
+
+
+@pytest.mark.rule("T1")
+def test_one_definition_costs_the_same_in_whatever_order_its_schema_was_kept() -> None:
+    """The server's order, the sorted one of `oz0-listing.json`, and the database's (by length) are one."""
+    path = {"type": "string", "description": "a path", "title": "Path"}
+    count = {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}
+    schema = {"type": "object", "properties": {"path": path, "n": count}, "required": ["path"], "title": "x"}
+    orders = [schema, dict(sorted(schema.items())), dict(sorted(schema.items(), key=lambda key: len(key[0])))]
+    assert len({as_sent(a_definition(schema=one)) for one in orders}) == 1
+    assert as_sent(a_definition(schema={"required": ["b", "a"]})) != as_sent(
+        a_definition(schema={"required": ["a", "b"]})
+    )
+
+
+@pytest.mark.rule("M4")
+def test_each_skill_of_the_index_costs_every_request_its_name_and_description() -> None:
+    one, two = INDEX[0], IndexLine("shop/count", "How to count the shelf. " * 20, granted=False, manual_of=("shop",))
+    first, both = (agent_cost(an_agent(), {}, index).tokens for index in ((one,), (one, two)))
+    assert both - first >= tokens.counts([f"{two.name}: {two.description}"])[0] * 0.9
+    assert f"- shop/count: {' '.join(two.description.split())}" in skill_definition((one, two)).description
 
 
 @pytest.mark.rule("T3")
@@ -128,7 +153,7 @@ def test_the_finding_of_an_agent_over_its_budget_reads_like_this() -> None:
         "error[tools.budget]: agents/clerk.yaml: limits.tool_tokens: agent clerk: every model request would carry "
         "about 1,714 tokens of definitions and may carry 1,000; most of it: shop.charge (926), shop.look (426), "
         "shop.note (326)\n"
-        "  fix: set tool_loading: lazy, which sends oz.find and oz.describe and leaves the rest to be asked for; "
+        "  fix: set tool_loading: lazy, which sends oz.find and oz.call and leaves the rest to be looked for; "
         "grant it fewer functions; say less in their descriptions and schemas; or allow more in limits.tool_tokens"
     )
 

@@ -304,3 +304,37 @@ def test_a_sandboxed_program_cannot_be_given_the_state_folder() -> None:
     manifest = BARE.replace('"-m"', '"{{ home }}/x"') + "    sandbox: true\n"
     (problem,) = problems(manifest=manifest)
     assert problem.endswith("tools[0].mcp: names {{ home }}, which a sandboxed program cannot see")
+
+
+@pytest.mark.rule("T4")
+@pytest.mark.rule("C8")
+@pytest.mark.parametrize(
+    ("loading", "call", "told"),
+    [
+        ("eager", "{function: oz.skill, arguments: {name: how-to-bill}}", ""),
+        ("eager", "{function: oz.find, arguments: {query: charge}}", "oz.find comes with `tool_loading: lazy`"),
+        ("lazy", "{function: oz.find, arguments: {query: charge}}", ""),
+        ("lazy", "{function: oz.describe}", "the platform has no function oz.describe"),
+        ("lazy", "{function: oz.call, arguments: {function: billing__charge, arguments: {order_id: o-1}}}", ""),
+        ("lazy", '{function: oz.call, arguments: {function: "{{ input.order }}"}}', ""),
+        ("lazy", "{function: oz.call, arguments: {function: billing.refund}}", "billing.refund is not among"),
+        ("lazy", "{function: oz.call, arguments: {function: oz__skill}}", "oz.skill is the platform's own"),
+    ],
+)
+def test_a_rehearsal_calls_the_platforms_own_functions_that_its_agent_has(loading: str, call: str, told: str):
+    agent = AGENT.replace("on_unknown: ask", f"on_unknown: ask\ntool_loading: {loading}")
+    agent = agent[: agent.index("rehearsal:")] + f"rehearsal:\n  - call: [{call}]\n  - say: done\n"
+    if told:
+        assert any(told in problem for problem in problems(agent=agent))
+    else:
+        (read,) = read_plugin(files(agent=agent)).agents
+        assert read.rehearsal[0].calls[0].tool == "oz"
+
+
+def test_a_skill_is_a_file_or_a_folder_with_a_skill_file_whose_other_files_are_not_read():
+    """The public format's front matter is taken, a mark at the file's start too."""
+    text = "\ufeff---\nname: pack\ndescription: How to pack.\nlicense: MIT\nmetadata: {by: us}\n---\nFold, then pack.\n"
+    found = read_plugin(files(**{"skills/pack/SKILL.md": text, "skills/pack/refs/more.md": "no front part\n"}))
+    (pack,) = [skill for skill in found.skills if skill.name == "pack"]
+    assert (pack.description, pack.text) == ("How to pack.", "Fold, then pack.")
+    assert any("does not begin with its name" in one for one in problems(**{"skills/alone.md": "no front part\n"}))
