@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from threading import Thread
 from typing import Any
 
 import django
@@ -17,9 +18,13 @@ from django.db import connections
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
 django.setup(set_prefix=False)  # which the next imports need
 
+from base import tokens  # noqa: E402
 from jobs.consumers import websocket_urlpatterns  # noqa: E402
 from studio import health  # noqa: E402
 from studio.celery import app  # noqa: E402
+
+# The tokenizer's tables take a second of a slow machine: not of the first page's open transaction, which would be ended.
+Thread(target=tokens.counts, args=([""],), name="oz0-tokenizer", daemon=True).start()
 
 
 class Pages(ASGIHandler):

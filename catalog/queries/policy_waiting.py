@@ -1,6 +1,7 @@
 """Which functions wait for a person, why, and how to mend that."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -98,6 +99,19 @@ def waiting_page(tenant: UUID, *, show: Show, tool: str = "", words_: str = "", 
         policy=number,
         now=now,
     )
+
+
+def rows_of(tenant: UUID, tools: Collection[str]) -> list[tuple[Show, WaitingRow]]:
+    """Every function of these tools with the list it stands in, by tool and name."""
+    with db.read(tenant) as now:
+        policy, _ = policies.in_force()
+        under = ground(now)
+    outlooks = zip(under.functions, under.under(policy).outlooks, strict=True)
+    return [
+        (sort_of(outlook), _row(policy, one, outlook, under.approved, now))
+        for one, outlook in outlooks
+        if outlook.entry.tool in tools
+    ]
 
 
 def sort_of(outlook: Outlook) -> Show:

@@ -3,7 +3,21 @@
 from catalog.sessions.calls import Broke, Call, CallEnd
 from catalog.sessions.clients import Clients
 from catalog.sessions.log import Log
-from catalog.sessions.once import list_once
+from catalog.sessions.once import list_once, listed
 from catalog.sessions.session import NotUp, Session, open_session
+from catalog.sessions.trial import NotListed, Trial
 
-__all__ = ["Broke", "Call", "CallEnd", "Clients", "Log", "NotUp", "Session", "list_once", "open_session"]
+__all__ = [
+    "Broke",
+    "Call",
+    "CallEnd",
+    "Clients",
+    "Log",
+    "NotListed",
+    "NotUp",
+    "Session",
+    "Trial",
+    "list_once",
+    "listed",
+    "open_session",
+]

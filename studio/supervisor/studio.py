@@ -6,6 +6,7 @@ import secrets
 import socket
 import sys
 import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,30 +34,65 @@ LEFTOVERS: Final = 6.0  # seconds in which the children of a supervisor that was
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class Wanted:
+    """What is to run. `environ` is what its programs get beside the addresses; services that it names are not started.
+
+    `command` is what a person typed, for what is said of a port that is taken.
+    """
+
     home: Path
     port: int
-    demo: bool
-    drain: float
+    environ: Mapping[str, str]
+    command: str = "oz0 up"
+    make: bool = True  # whether `make run` can have been typed too
 
     @property
     def url(self) -> str:
+        """Where the pages are."""
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def drain(self) -> float:
+        """Seconds that running attempts may take after SIGTERM. Raises `CannotStart`."""
+        try:
+            return drain_time(self.environ.get("OZ0_DRAIN", DRAIN))
+        except ValueError as error:
+            raise CannotStart(str(error)) from error
+
+
+type Env = dict[str, str]
 
 
 def run(home: Path, *, port: int, demo: bool) -> None:
     """Run the studio until a signal ends it. Raises `CannotStart`."""
+
+    def then(supervisor: Supervisor, terminal: Terminal, env: Env) -> None:
+        with ExitStack() as beside:  # while web and node are still reading their modules
+            if demo:
+                port = _free_port()
+                supervisor.add(_archive(env, terminal, wanted, port))
+                load = oz0("load-examples", "--archive", f"127.0.0.1:{port}")
+                loading = Program("oz0 load-examples", load, env, terminal.sink("oz0"))
+                beside.enter_context(supervisor.meanwhile(loading))
+            said: list[str] = []
+            link = Program("oz0 sign-in-link", oz0("sign-in-link", "--address", wanted.url), env, said.append)
+            supervisor.run_once(link)
+            supervisor.wait_until(lambda: listens(wanted.port), poll=0.1)
+            terminal.print(said[-1] if said else link.last_words())
+
+    wanted = Wanted(home, port, os.environ)
+    keep_up(wanted, Terminal(), then)
+
+
+def keep_up(wanted: Wanted, terminal: Terminal, then: Callable[[Supervisor, Terminal, Env], None]) -> None:
+    """Keep a studio up until a signal ends it; `then` is done once its parts are started. Raises `CannotStart`."""
+    _ = wanted.drain  # what cannot be read is told before anything is started
+    lock = Lock(wanted.home, f"process {os.getpid()}, {wanted.url}/")
     try:
-        wanted = _Wanted(home, port, demo, drain_time(os.environ.get("OZ0_DRAIN", DRAIN)))
-    except ValueError as error:
-        raise CannotStart(str(error)) from error
-    lock = Lock(home, f"process {os.getpid()}, {wanted.url}/")
-    terminal = Terminal()
-    try:
-        _wait_for_port(port, LEFTOVERS if lock.left_behind else 0.0)
+        _wait_for_port(wanted, LEFTOVERS if lock.left_behind else 0.0)
         with Supervisor(terminal) as supervisor:
             try:
-                _start(supervisor, terminal, wanted)
+                then(supervisor, terminal, _start(supervisor, terminal, wanted))
                 supervisor.wait_until(lambda: False)
             except Interrupted:
                 terminal.say("stopping")
@@ -67,27 +103,17 @@ def run(home: Path, *, port: int, demo: bool) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains about it at its end
 
 
-def _start(supervisor: Supervisor, terminal: Terminal, wanted: _Wanted) -> None:
-    env = dict(os.environ) | {"OZ0_HOME": str(wanted.home), "PYTHONUNBUFFERED": "1"}
+def _start(supervisor: Supervisor, terminal: Terminal, wanted: Wanted) -> Env:
+    env = dict(wanted.environ) | {"OZ0_HOME": str(wanted.home), "PYTHONUNBUFFERED": "1"}
     env |= _addresses(supervisor, terminal, wanted)
     (wanted.home / "static").mkdir(exist_ok=True)  # where `collectstatic` may put files; the server warns without it
-    supervisor.run_once(Program("oz0 migrate", _oz0("migrate"), env, terminal.sink("oz0")))
+    supervisor.run_once(Program("oz0 migrate", oz0("migrate"), env, terminal.sink("oz0")))
     for part in _programs(env, terminal, wanted):
         supervisor.add(part)
-    with ExitStack() as beside:  # while web and node are still reading their modules
-        if wanted.demo:
-            port = _free_port()
-            supervisor.add(_archive(env, terminal, wanted, port))
-            load = _oz0("load-examples", "--archive", f"127.0.0.1:{port}")
-            beside.enter_context(supervisor.meanwhile(Program("oz0 load-examples", load, env, terminal.sink("oz0"))))
-        said: list[str] = []
-        link = Program("oz0 sign-in-link", _oz0("sign-in-link", "--address", wanted.url), env, said.append)
-        supervisor.run_once(link)
-        supervisor.wait_until(lambda: _listens(wanted.port), poll=0.1)
-        terminal.print(said[-1] if said else link.last_words())
+    return env
 
 
-def _archive(env: dict[str, str], terminal: Terminal, wanted: _Wanted, port: int) -> Program:
+def _archive(env: dict[str, str], terminal: Terminal, wanted: Wanted, port: int) -> Program:
     """The demo's remote server: an example that stands for somebody else's."""
     words = ["--port", str(port), "--state", str(wanted.home / "demo" / "archive")]
     argv = [sys.executable, str(EXAMPLES / "archive" / "archive_server.py"), *words]
@@ -101,17 +127,17 @@ def _free_port() -> int:
         return port
 
 
-def _programs(env: dict[str, str], terminal: Terminal, wanted: _Wanted) -> list[Program]:
+def _programs(env: dict[str, str], terminal: Terminal, wanted: Wanted) -> list[Program]:
     web = Program(
         "web",
-        _oz0("web", "--port", str(wanted.port)),
+        oz0("web", "--port", str(wanted.port)),
         env,
         terminal.sink("web"),
         patience={Haste.DRAIN: 2.0, Haste.QUICK: 0.8},
     )
     node = Program(
         "node",
-        _oz0("node"),
+        oz0("node"),
         env,
         terminal.sink("node"),
         farewell=SIGINT,
@@ -121,45 +147,47 @@ def _programs(env: dict[str, str], terminal: Terminal, wanted: _Wanted) -> list[
     return [web, node]
 
 
-def _addresses(supervisor: Supervisor, terminal: Terminal, wanted: _Wanted) -> dict[str, str]:
+def _addresses(supervisor: Supervisor, terminal: Terminal, wanted: Wanted) -> dict[str, str]:
     """Start the services that the environment does not name; the addresses of all of them.
 
     What was started here is kept for other commands, and nothing that an earlier start left.
     """
     home = wanted.home
     known = kept.load(home)
-    secret = os.environ.get("OZ0_SECRET_KEY") or known.get("OZ0_SECRET_KEY") or secrets.token_urlsafe(48)
+    secret = wanted.environ.get("OZ0_SECRET_KEY") or known.get("OZ0_SECRET_KEY") or secrets.token_urlsafe(48)
     started = {"OZ0_SECRET_KEY": secret, "OZ0_URL": wanted.url}
-    if "DATABASE_URL" not in os.environ:
+    if "DATABASE_URL" not in wanted.environ:
         database = Postgres(home, outlive=OUTLIVE, sink=terminal.sink("postgres"))
         supervisor.add(ServicePart("postgres", database, 10.0))
         started |= database.variables()
-    elif "DATABASE_OWNER_URL" not in os.environ:
+    elif "DATABASE_OWNER_URL" not in wanted.environ:
         raise CannotStart("DATABASE_URL is set: set DATABASE_OWNER_URL too, the address of the role that migrates")
-    if "REDIS_URL" not in os.environ:
+    if "REDIS_URL" not in wanted.environ:
         broker = Valkey(home, outlive=OUTLIVE, sink=terminal.sink("valkey"))
         supervisor.add(ServicePart("valkey", broker, 0.3))
         started |= broker.variables()
     kept.save(home, started)
-    given = {name: os.environ[name] for name in ("REDIS_URL", "BROKER_URL") if name in os.environ}
+    given = {name: wanted.environ[name] for name in ("REDIS_URL", "BROKER_URL") if name in wanted.environ}
     if "REDIS_URL" in given:
         given.setdefault("BROKER_URL", given["REDIS_URL"])
     return started | given
 
 
-def _oz0(*words: str) -> list[str]:
+def oz0(*words: str) -> list[str]:
+    """The command line of the product's own `oz0` with these words."""
     return [sys.executable, "-m", "studio.cli", *words]
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
+    """Whether something on this machine takes connections at the port."""
     with socket.socket() as probe:
         probe.settimeout(0.5)
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _wait_for_port(port: int, seconds: float) -> None:
+def _wait_for_port(wanted: Wanted, seconds: float) -> None:
     """Raise `CannotStart` when the port cannot be had; a port that our own leftovers hold is waited for."""
-    limit = time.monotonic() + seconds
+    port, limit = wanted.port, time.monotonic() + seconds
     while True:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -168,8 +196,7 @@ def _wait_for_port(port: int, seconds: float) -> None:
             except OSError as error:
                 if error.errno == errno.EACCES:
                     raise CannotStart(
-                        f"this account may not open port {port}: choose one above 1023,"
-                        " with `oz0 up --port 8000` or `make run PORT=8000`"
+                        f"this account may not open port {port}: choose one above 1023, {_with_port(wanted, 8000)}"
                     ) from error
                 if error.errno != errno.EADDRINUSE:
                     raise
@@ -178,10 +205,13 @@ def _wait_for_port(port: int, seconds: float) -> None:
         if time.monotonic() > limit:
             other = port + 1 if port < HIGHEST_PORT else port - 1
             raise CannotStart(
-                f"port {port} is taken by {_listener(port)}: choose another one,"
-                f" with `oz0 up --port {other}` or `make run PORT={other}`"
+                f"port {port} is taken by {_listener(port)}: choose another one, {_with_port(wanted, other)}"
             )
         time.sleep(0.1)
+
+
+def _with_port(wanted: Wanted, port: int) -> str:
+    return f"with `{wanted.command} --port {port}`" + (f" or `make run PORT={port}`" if wanted.make else "")
 
 
 def _listener(port: int) -> str:

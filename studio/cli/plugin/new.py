@@ -13,7 +13,7 @@ from studio.cli.plugin import _folder
 
 STARTER = "starter"
 END = ".txt"  # so that nothing takes the starter's files for the product's own
-NAMED = {"tool_": "{tool}_", "agent.yaml": "{plugin}.yaml", "skill.md": "use-{plugin}.md", "test_plugin": "test_{tool}"}
+NAMED = {"tool_": "{tool}_", "agent.yaml": "{plugin}.yaml", "skill.md": "use-{plugin}.md", "test_plugin": "test_{tool}", "gitignore": ".gitignore"}
 
 
 @click.command()
