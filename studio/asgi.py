@@ -23,7 +23,7 @@ from jobs.consumers import websocket_urlpatterns  # noqa: E402
 from studio import health  # noqa: E402
 from studio.celery import app  # noqa: E402
 
-# The tokenizer's tables take a second of a slow machine: not of the first page's open transaction, which would be ended.
+# The tokenizer's tables take a second of a slow machine, and that not of the first page's open transaction.
 Thread(target=tokens.counts, args=([""],), name="oz0-tokenizer", daemon=True).start()
 
 

@@ -166,8 +166,8 @@ def long_findings(file: str, costs: Sequence[Cost]) -> list[Finding]:
             TOKENS,
             file,
             0,
-            "tools",
-            f"{cost.label}: its definition alone comes to about {cost.tokens:,} tokens, more than {ONE_IS_LONG:,}",
+            cost.label,
+            f"its definition alone comes to about {cost.tokens:,} tokens, more than {ONE_IS_LONG:,}",
             "keep what the model needs to choose and call it, and move the rest into a skill (manual:)",
         )
         for cost in biggest(costs, most=1_000_000)

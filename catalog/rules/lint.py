@@ -30,6 +30,7 @@ from catalog.rules.lint_functions import (
 )
 from catalog.rules.listing_file import LISTING_FILE, PluginListing
 from catalog.rules.manifest import MANIFEST
+from catalog.rules.places import placed
 from catalog.rules.plugins import PluginSpec
 from catalog.rules.problems import Problem
 from catalog.rules.servers import MeasuredListing
@@ -116,7 +117,7 @@ def lint(spec: PluginSpec, files: Mapping[str, bytes], listing: PluginListing | 
     sources = functions_of(files)
     for tool in spec.tools:
         found += function_findings(tool, listing.tools.get(tool.id, ()), sources)
-    return sorted(found, key=lambda finding: finding.severity != Severity.ERROR)
+    return sorted(placed(found, files), key=lambda finding: finding.severity != Severity.ERROR)
 
 
 def unreadable(problems: Iterable[Problem]) -> list[Finding]:

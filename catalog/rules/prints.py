@@ -42,9 +42,13 @@ def _of_source(path: str, content: bytes) -> Iterator[Printed]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
-            if not any(word.arg == "file" for word in node.keywords):
-                yield Printed(path, node.lineno, tuple(_texts(node)))
+        if isinstance(node, ast.Call) and _is_print(node):
+            yield Printed(path, node.lineno, tuple(_texts(node)))
+
+
+def _is_print(node: ast.Call) -> bool:
+    to_stdout = not any(word.arg == "file" for word in node.keywords)
+    return isinstance(node.func, ast.Name) and node.func.id == "print" and to_stdout
 
 
 def _texts(node: ast.Call) -> Iterator[str]:

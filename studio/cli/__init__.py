@@ -10,13 +10,43 @@ import importlib
 import keyword
 import os
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
 
+from studio.cli._told import Ending
 
-class Commands(click.Group):
+
+class Named(Ending, click.Group):
+    """A group that tells of a mistyped command which one it may be meant for."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.exits, self.examples = {}, tuple(examples)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the first word. Raises `NoSuchCommand`, with those that are called alike."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            name, names = error.command_name, self.list_commands(ctx)
+            message = f"No such command '{name}'."
+            if inside := self._group_with(ctx, name):
+                names, message = [], f"{message} Did you mean '{inside} {name}'?"
+            raise click.exceptions.NoSuchCommand(name, message, names, ctx) from None
+
+    def _group_with(self, ctx: click.Context, name: str) -> str | None:
+        """The group among its commands that has a command of this name."""
+        groups = ((group, self.get_command(ctx, group)) for group in self.list_commands(ctx))
+        return next(
+            (group for group, one in groups if isinstance(one, click.Group) and one.get_command(ctx, name)), None
+        )
+
+
+class Commands(Named):
     """Finds a command's module by name, in the folder of its own."""
 
     def __init__(self, *args: Any, package: str = __name__, path: Iterable[str] = __path__, **kwargs: Any) -> None:
@@ -24,9 +54,11 @@ class Commands(click.Group):
         self._package, self._path = package, path
 
     @classmethod
-    def of(cls, package: str, path: Iterable[str]) -> Callable[[Callable[..., Any]], click.Group]:
+    def of(
+        cls, package: str, path: Iterable[str], examples: Sequence[str]
+    ) -> Callable[[Callable[..., Any]], click.Group]:
         """A decorator: the function becomes the group whose commands are the modules of this package."""
-        return click.group(cls=cls, package=package, path=path)
+        return click.group(cls=cls, package=package, path=path, examples=examples)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names."""
@@ -42,7 +74,11 @@ class Commands(click.Group):
         return command
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    examples=["oz0 up --demo", "oz0 plugin new shelf", "oz0 dev shelf", "oz0 import ~/.cursor/mcp.json --dry-run"],
+)
 @click.version_option(package_name="oz0-studio", prog_name="oz0")
 def main() -> None:
     """A self-hosted studio between AI agents and the MCP servers they use."""

@@ -11,15 +11,19 @@ if TYPE_CHECKING:
     from tenants.rules.who import Actor
 
 
-def ready() -> None:
-    """Set Django up on the services of this state folder, or say in a sentence why that cannot be."""
+def ready(*, wakes: bool = True) -> None:
+    """Set Django up on the services of this state folder, or say in a sentence why that cannot be.
+
+    `wakes` is for what starts jobs or makes work due; without it a command starts sooner.
+    """
     import django
     from django.core.exceptions import ImproperlyConfigured
     from django.db import OperationalError, connection
 
     try:
         django.setup()
-        importlib.import_module("studio.celery")  # so that starting a job wakes a node
+        if wakes:
+            importlib.import_module("studio.celery")  # so that starting a job wakes a node
         connection.ensure_connection()
     except (ImproperlyConfigured, OperationalError) as error:
         raise click.ClickException(f"{' '.join(str(error).split())} Is `oz0 up` running here?") from error

@@ -7,27 +7,38 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from studio.cli import _this_studio
+from studio.cli import _this_studio, _told
 
 if TYPE_CHECKING:
     from catalog.operations.importing import Taken
 
-LEFT_OUT, UNREADABLE = 1, 3  # exit codes; 2 is a wrong call of the command
 LONGEST: Final = 4 * 1024 * 1024
 WOULD: Final = {"added": "would add", "changed": "would change", "kept": "would keep", "left out": "would leave out"}
 
 
-@click.command("import")
+@click.command(
+    "import",
+    cls=_told.Told,
+    short_help="Take in the servers of a client's list.",
+    exits={
+        _told.Exit.DONE: "all were taken in",
+        _told.Exit.FAILED: "some were left out, or there is no studio here",
+        _told.Exit.UNREADABLE: "the file cannot be read",
+    },
+    examples=[
+        "oz0 import ~/.cursor/mcp.json --dry-run",
+        "oz0 import .vscode/mcp.json",
+        "oz0 import claude_desktop_config.json --json",
+    ],
+)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--dry-run", is_flag=True, help="Say what would be done and change nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@_told.json_option
 def import_(file: Path, dry_run: bool, as_json: bool) -> None:
     """Take the MCP servers listed in FILE into the catalog, a tool for each.
 
     FILE is a client's own list, with `mcpServers` or `servers`. Values under `env` and `headers` go into the vault; the
     file itself is not changed. Doing it again changes nothing.
-
-    Exit code 0: all were taken in; 1: some were left out; 3: the file cannot be read.
     """
     from catalog.rules.mcp_servers import BadServersFile, read_servers
 
@@ -57,15 +68,14 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
     else:
         _show(found, dry_run)
     if any(one.problems for one in found):
-        raise SystemExit(LEFT_OUT)
+        raise SystemExit(_told.Exit.FAILED)
 
 
 def _refuse(why: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"error": why}))
-    else:
-        click.echo(why, err=True)
-    raise SystemExit(UNREADABLE)
+    click.echo(why, err=True)
+    raise SystemExit(_told.Exit.UNREADABLE)
 
 
 def _as_json(one: "Taken") -> dict[str, Any]:
@@ -90,7 +100,7 @@ def _show(found: "list[Taken]", dry_run: bool) -> None:
     from base.text import visible
 
     for one in found:
-        click.echo(visible(f"{WOULD[one.done] if dry_run else one.done} {_told(one)}", 1_000))
+        click.echo(visible(f"{WOULD[one.done] if dry_run else one.done} {_summed_up(one)}", 1_000))
         for note in one.server.notes:
             click.echo(visible(f"  {note}", 1_000))
         for problem in one.problems:
@@ -103,7 +113,7 @@ def _show(found: "list[Taken]", dry_run: bool) -> None:
             click.echo("what a remote server says of itself counts once you approved it there")
 
 
-def _told(one: "Taken") -> str:
+def _summed_up(one: "Taken") -> str:
     server = one.server
     if one.problems:
         return server.name

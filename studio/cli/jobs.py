@@ -8,28 +8,41 @@ from uuid import UUID
 
 import click
 
-from studio.cli import _this_studio
+from studio.cli import Named, _this_studio, _told
 
 if TYPE_CHECKING:
     from jobs.queries.journal import Entry
 
 POLL: Final = 0.3  # seconds between looks while nothing happens
-EXIT: Final = {"COMPLETED": 0, "FAILED": 1, "CANCELED": 3}  # 2 is a wrong call of the command
+CANCELED: Final = 3  # exit code
+EXIT: Final = {"COMPLETED": _told.Exit.DONE, "FAILED": _told.Exit.FAILED, "CANCELED": CANCELED}
 
 
-@click.group()
+@click.group(cls=Named, examples=["oz0 jobs start note-taker --watch", "oz0 jobs watch job_01k8…"])
 def jobs() -> None:
     """Start jobs and watch them."""
 
 
-@jobs.command()
+@jobs.command(
+    cls=_told.Told,
+    exits={
+        _told.Exit.DONE: "started; with --watch: completed",
+        _told.Exit.FAILED: "not started; with --watch: failed",
+        CANCELED: "with --watch: canceled",
+    },
+    examples=[
+        'oz0 jobs start note-taker --input text="Buy milk"',
+        "oz0 jobs start note-taker --watch",
+        """oz0 jobs start note-taker --input '{"text": "Buy milk"}' --json""",
+    ],
+)
 @click.argument("agent")
 @click.option("--input", "given", multiple=True, metavar="NAME=VALUE | JSON", help="Input of the job; may be repeated.")
 @click.option("--title", default="", help="What to call it; the agent's name when left out.")
 @click.option("--watch", "then_watch", is_flag=True, help="Show the trace until the job has ended.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, an object a line.")
+@_told.lines_option
 def start(agent: str, given: tuple[str, ...], title: str, then_watch: bool, as_json: bool) -> None:
-    """Start a job of AGENT. With --watch the exit code is 0 completed, 1 failed, 3 canceled."""
+    """Start a job of AGENT."""
     _this_studio.ready()
     from base import ids
     from jobs.models import Starter
@@ -48,11 +61,19 @@ def start(agent: str, given: tuple[str, ...], title: str, then_watch: bool, as_j
         raise SystemExit(_watch(tenant, job, as_json=as_json))
 
 
-@jobs.command()
+@jobs.command(
+    cls=_told.Told,
+    exits={
+        _told.Exit.DONE: "it completed",
+        _told.Exit.FAILED: "it failed, or is not there",
+        CANCELED: "it was canceled",
+    },
+    examples=["oz0 jobs watch job_01k8…", "oz0 jobs watch job_01k8… --json"],
+)
 @click.argument("job")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, an event a line.")
+@_told.lines_option
 def watch(job: str, as_json: bool) -> None:
-    """Show the trace of JOB until it has ended. The exit code is 0 completed, 1 failed, 3 canceled."""
+    """Show the trace of JOB until it has ended. Ctrl-C leaves the job running."""
     _this_studio.ready()
     from base import ids
 

@@ -1,7 +1,9 @@
 """`oz0 load-examples`: the example plugins in the first workspace, and their jobs running for real."""
 
+import contextlib
 import importlib
 import importlib.util
+import json
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ from uuid import UUID
 import click
 
 from studio import example_programs
+from studio.cli import _told
 
 if TYPE_CHECKING:
     from tenants.rules.who import Actor
@@ -37,10 +40,17 @@ PATIENCE: Final = 120.0  # seconds for a node to start and to read what the exam
 POLL: Final = 0.2
 
 
-@click.command("load-examples")
+@click.command(
+    "load-examples",
+    cls=_told.Told,
+    short_help="Load the example plugins and start their jobs.",
+    exits={_told.Exit.DONE: "they are there", _told.Exit.FAILED: "they could not be loaded"},
+    examples=["oz0 load-examples", "oz0 load-examples --no-jobs"],
+)
 @click.option("--jobs/--no-jobs", default=True, show_default=True, help="Start their jobs in a workspace without any.")
 @click.option("--archive", default="", metavar="HOST:PORT", help="Where the archive runs; left out without it.")
-def load_examples(jobs: bool, archive: str) -> None:
+@_told.json_option
+def load_examples(jobs: bool, archive: str, as_json: bool) -> None:
     """Register the example plugins and start a job of each kind. Doing it again changes nothing."""
     import django
     from django.core.exceptions import ImproperlyConfigured
@@ -48,9 +58,12 @@ def load_examples(jobs: bool, archive: str) -> None:
 
     try:
         django.setup()
-        _load(jobs, archive)
+        with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+            _load(jobs, archive)
     except (ImproperlyConfigured, OperationalError) as error:
         raise click.ClickException(str(error).strip()) from error
+    if as_json:
+        click.echo(json.dumps({"plugins": [*PLUGINS, FETCHED]}))
 
 
 def _load(jobs: bool, archive: str) -> None:

@@ -6,8 +6,15 @@ import signal
 
 import click
 
+from studio.cli import _told
 
-@click.command()
+
+@click.command(
+    cls=_told.Told,
+    short_help="Run a node in the foreground.",
+    exits={_told.Exit.DONE: "it was ended", _told.Exit.FAILED: "it cannot run"},
+    examples=["oz0 node", "oz0 node --threads 16"],
+)
 @click.option("--threads", default=8, show_default=True, type=click.IntRange(1, 200), help="Celery's own threads.")
 def node(threads: int) -> None:
     """Run a node in the foreground. SIGTERM drains it (OZ0_DRAIN seconds, 60 by default), Ctrl-C gives it three."""

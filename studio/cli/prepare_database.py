@@ -1,17 +1,27 @@
 """`oz0 prepare-database`: the roles and the database that the studio needs on a PostgreSQL of your own."""
 
+import json
 import os
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import click
 
+from studio.cli import _told
+
 ADMIN, OWNER_URL, APP_URL = "OZ0_ADMIN_DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_URL"
 PATIENCE: Final = 5  # seconds to connect
 
 
-@click.command("prepare-database")
-def prepare_database() -> None:
+@click.command(
+    "prepare-database",
+    cls=_told.Told,
+    short_help="Make roles and database on your PostgreSQL.",
+    exits={_told.Exit.DONE: "roles and database are there", _told.Exit.FAILED: "they could not be made"},
+    examples=["OZ0_ADMIN_DATABASE_URL=postgres://postgres:…@db/postgres oz0 prepare-database"],
+)
+@_told.json_option
+def prepare_database(as_json: bool) -> None:
     """Make the roles oz0_owner, oz0_app and oz0_sweep and the database, with the passwords that the addresses name.
 
     Reads OZ0_ADMIN_DATABASE_URL (a superuser's address), DATABASE_OWNER_URL and DATABASE_URL. Doing it again brings
@@ -50,7 +60,7 @@ def prepare_database() -> None:
             roles.prepare_schema(admin)
     except psycopg.Error as error:
         raise click.ClickException(f"{ADMIN}: {' '.join(str(error).split())}") from error
-    click.echo(f"database {database} is ready for `oz0 migrate`")
+    click.echo(json.dumps({"database": database}) if as_json else f"database {database} is ready for `oz0 migrate`")
 
 
 def _address(name: str) -> str:

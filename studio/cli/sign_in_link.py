@@ -1,8 +1,11 @@
 """`oz0 sign-in-link`: print a link that signs a person in by opening it, once, on this machine, for 10 minutes."""
 
+import json
 import secrets
 
 import click
+
+from studio.cli import _this_studio, _told
 
 
 def make_link(address: str, username: str | None = None) -> str:
@@ -19,19 +22,25 @@ def make_link(address: str, username: str | None = None) -> str:
     return f"{address.rstrip('/')}/sign-in/link/{token}/"
 
 
-@click.command("sign-in-link")
+@click.command(
+    "sign-in-link",
+    cls=_told.Told,
+    short_help="Print a link that signs a person in.",
+    exits={_told.Exit.DONE: "the link is printed", _told.Exit.FAILED: "there is no studio here, or no such person"},
+    examples=["oz0 sign-in-link", "OZ0_HOME=shelf/.oz0-dev oz0 sign-in-link"],
+)
 @click.option("--address", default=None, help="Where the studio listens; where `oz0 up` serves it when left out.")
 @click.option("--user", default=None, help="Who is signed in; the first person when left out.")
-def sign_in_link(address: str | None, user: str | None) -> None:
+@_told.json_option
+def sign_in_link(address: str | None, user: str | None, as_json: bool) -> None:
     """Print a link that signs a person in, once, within 10 minutes, on this machine."""
-    import django
-
-    django.setup()
+    _this_studio.ready(wakes=False)
     from django.conf import settings
 
     from tenants.operations.sign_in import NoSuchPerson
 
     try:
-        click.echo(make_link(address or settings.OZ0_URL, user))
+        link = make_link(address or settings.OZ0_URL, user)
     except NoSuchPerson as error:
         raise click.ClickException(str(error)) from error
+    click.echo(json.dumps({"link": link}) if as_json else link)

@@ -1,11 +1,21 @@
 """`oz0 status`: whether the studio of this state folder is up."""
 
+import json
+
 import click
 
+from studio.cli import _told
 
-@click.command()
-def status() -> None:
-    """Say whether this state folder's studio is up and its services answer; exit code 1 when not all do."""
+
+@click.command(
+    cls=_told.Told,
+    short_help="Say whether the studio here is up.",
+    exits={_told.Exit.DONE: "it is up", _told.Exit.FAILED: "it is down, or a service does not answer"},
+    examples=["oz0 status", "oz0 status --json"],
+)
+@_told.json_option
+def status(as_json: bool) -> None:
+    """Say whether this state folder's studio is up and its services answer."""
     from studio.embedded import kept
     from studio.embedded.failure import CannotStart
     from studio.state_folder import state_folder
@@ -13,7 +23,6 @@ def status() -> None:
 
     home = state_folder()
     holder = one_at_a_time.holder(home)
-    click.echo(f"studio      {f'up ({holder})' if holder else 'down'}, state folder {home}")
     try:
         known = kept.load(home)
     except CannotStart as error:
@@ -22,10 +31,15 @@ def status() -> None:
         "PostgreSQL": _database(_address("DATABASE_URL", known)),
         "Valkey": _broker(_address("REDIS_URL", known)),
     }
-    for name, why in answers.items():
-        click.echo(f"{name:<11} {'answers' if why is None else why}")
+    if as_json:
+        told = {name: {"answers": why is None, "why": why} for name, why in answers.items()}
+        click.echo(json.dumps({"up": holder is not None, "by": holder, "state": str(home), "services": told}))
+    else:
+        click.echo(f"studio      {f'up ({holder})' if holder else 'down'}, state folder {home}")
+        for name, why in answers.items():
+            click.echo(f"{name:<11} {'answers' if why is None else why}")
     if holder is None or any(answers.values()):
-        raise SystemExit(1)
+        raise SystemExit(_told.Exit.FAILED)
 
 
 def _address(name: str, known: dict[str, str]) -> str:

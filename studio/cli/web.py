@@ -6,8 +6,15 @@ import signal
 
 import click
 
+from studio.cli import _told
 
-@click.command()
+
+@click.command(
+    cls=_told.Told,
+    short_help="Serve pages and interfaces in the foreground.",
+    exits={_told.Exit.DONE: "it was ended", _told.Exit.FAILED: "it cannot run"},
+    examples=["oz0 web", "oz0 web --bind 0.0.0.0 --port 80"],
+)
 @click.option("--bind", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="The port to listen on.")
 def web(bind: str, port: int) -> None:

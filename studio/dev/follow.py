@@ -18,12 +18,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import click
+
 from base import folders, ids
 from base.clock import boot_time
 from catalog.rules import listing_file
 from catalog.rules.findings import Finding
-from catalog.rules.lint import UNDECLARED, costs_of, lint, not_taken, unreadable
+from catalog.rules.lint import costs_of, lint, not_taken, unreadable
+from catalog.rules.lint_functions import UNDECLARED
 from catalog.rules.manifest import MANIFEST
+from catalog.rules.places import placed
 from catalog.rules.problems import BadPlugin, Problem
 from catalog.rules.servers import MeasuredListing
 from catalog.rules.tracebacks import mishap
@@ -136,7 +140,7 @@ class Follower:
         saved, spec = trying.saved, trying.saved.spec
         text = listing_file.write(saved.files, listed)
         files = {**saved.files, listing_file.LISTING_FILE: text.encode()}
-        found = not_taken(lint(spec, files, listing_file.read(text.encode())), listed, {})
+        found = placed(not_taken(lint(spec, files, listing_file.read(text.encode())), listed, {}), files)
         found += self._keep_listing(text)
         try:
             (trying.folder / listing_file.LISTING_FILE).write_text(text, encoding="utf-8")
@@ -206,10 +210,10 @@ class Follower:
 
     def _tell(self, told: news.News) -> None:
         if self._as_json:
-            print(json.dumps(told.as_json(), ensure_ascii=False), flush=True)
+            click.echo(json.dumps(told.as_json(), ensure_ascii=False))
             return
         for line in told.lines():
-            print(str(line) if self._coloured else line.text, flush=True)
+            click.echo(str(line) if self._coloured else line.text, color=self._coloured)
 
 
 def _not_listed(tool: str, failed: NotListed, folder: str) -> Problem:

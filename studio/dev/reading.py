@@ -8,9 +8,9 @@ from pathlib import Path
 from uuid import UUID
 
 from base import folders
+from catalog.rules.fields import Notes
 from catalog.rules.listing_file import LISTING_FILE
 from catalog.rules.manifest import MANIFEST, command, read_manifest
-from catalog.rules.fields import Notes
 from catalog.rules.plugins import PluginSpec, digest_of, read_plugin
 from catalog.rules.problems import BadPlugin, Problem
 from catalog.rules.servers import ServerSpec

@@ -30,7 +30,12 @@ def run(folder: Path, *, port: int | None, as_json: bool, fresh: bool) -> None:
         terminal = QuietTerminal(log, as_json=as_json)
 
         def then(supervisor: Supervisor, _: Terminal, env: Env) -> None:
-            words = ["--url", wanted.url, *(["--json"] if as_json else []), *(["--colour"] if terminal.coloured else [])]
+            words = [
+                "--url",
+                wanted.url,
+                *(["--json"] if as_json else []),
+                *(["--colour"] if terminal.coloured else []),
+            ]
             argv = [sys.executable, "-m", "studio.dev.follow", str(folder.resolve()), *words]
             patience = {Haste.DRAIN: 1.0, Haste.QUICK: 0.5}
             supervisor.add(Program("the plugin's reloader", argv, env, terminal.shown, patience=patience))

@@ -23,7 +23,7 @@ from studio.stopping import DRAIN, QUICK_LIMIT, TO_CANCEL, drain_time
 from studio.supervisor.one_at_a_time import Lock
 from studio.supervisor.parts import Haste, Program, ServicePart
 from studio.supervisor.supervisor import Supervisor
-from studio.supervisor.terminal import Terminal
+from studio.supervisor.terminal import JsonTerminal, Terminal
 
 # After our sudden death the guardians end web and node within QUICK_LIMIT, and the services outlive them a little;
 # all of it in under five seconds (RULES L10).
@@ -63,8 +63,8 @@ class Wanted:
 type Env = dict[str, str]
 
 
-def run(home: Path, *, port: int, demo: bool) -> None:
-    """Run the studio until a signal ends it. Raises `CannotStart`."""
+def run(home: Path, *, port: int, demo: bool, as_json: bool = False) -> None:
+    """Run the studio until a signal ends it, telling what it does in words or JSON. Raises `CannotStart`."""
 
     def then(supervisor: Supervisor, terminal: Terminal, env: Env) -> None:
         with ExitStack() as beside:  # while web and node are still reading their modules
@@ -78,10 +78,10 @@ def run(home: Path, *, port: int, demo: bool) -> None:
             link = Program("oz0 sign-in-link", oz0("sign-in-link", "--address", wanted.url), env, said.append)
             supervisor.run_once(link)
             supervisor.wait_until(lambda: listens(wanted.port), poll=0.1)
-            terminal.print(said[-1] if said else link.last_words())
+            terminal.ready(said[-1] if said else link.last_words())
 
     wanted = Wanted(home, port, os.environ)
-    keep_up(wanted, Terminal(), then)
+    keep_up(wanted, JsonTerminal() if as_json else Terminal(), then)
 
 
 def keep_up(wanted: Wanted, terminal: Terminal, then: Callable[[Supervisor, Terminal, Env], None]) -> None:

@@ -1,5 +1,6 @@
 """The one terminal: every line of every child, prefixed with who said it."""
 
+import json
 import os
 import sys
 import threading
@@ -29,6 +30,10 @@ class Terminal:
         """A line of the supervisor's own."""
         self.sink("oz0")(text)
 
+    def ready(self, link: str) -> None:
+        """The pages are served; `link` signs a person in."""
+        self.print(link)
+
     def print(self, line: str) -> None:
         """One line, bare."""
         with self._lock:
@@ -39,3 +44,15 @@ class Terminal:
                 sys.stdout.flush()
             except (OSError, ValueError):
                 self.closed = True
+
+
+class JsonTerminal(Terminal):
+    """The same for a program: an object for each line."""
+
+    def sink(self, name: str) -> Callable[[str], None]:
+        """Where the lines of child `name` go."""
+        return lambda line: self.print(json.dumps({"event": "said", "by": name, "line": line}))
+
+    def ready(self, link: str) -> None:
+        """The pages are served; `link` signs a person in."""
+        self.print(json.dumps({"event": "serving", "sign_in": link}))

@@ -42,7 +42,7 @@ def test_inspect_measures_and_lint_reads_what_it_kept_without_starting_a_server(
     assert found["tools.budget"]["file"] == "agents/know-it-all.yaml"
     words = oz0("lint", billing)
     assert words.exit_code == 1
-    assert "error[tools.budget]: agents/know-it-all.yaml: limits.tool_tokens: agent know-it-all" in words.output
+    assert "error[tools.budget]: agents/know-it-all.yaml:7: limits.tool_tokens: agent know-it-all" in words.output
     assert "1 error, 3 warnings" in words.output
 
 

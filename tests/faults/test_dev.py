@@ -162,7 +162,9 @@ def test_an_authors_hour(shelf: Path) -> None:
         # it starts, says where, and every function of a new plugin runs freely
         assert dev.next("starting")["state"] == str(shelf / ".oz0-dev")
         first = dev.next("loaded")
-        assert described(first) == dict.fromkeys(["shelf.add_entry", "shelf.find_entries", "shelf.import_entries"], "runs")
+        assert described(first) == dict.fromkeys(
+            ["shelf.add_entry", "shelf.find_entries", "shelf.import_entries"], "runs"
+        )
         assert first["findings"] == []
         kept = json.loads((shelf / "oz0-listing.json").read_text())
         assert len(kept["tools"]["shelf"]["functions"]) == 3
@@ -176,7 +178,9 @@ def test_an_authors_hour(shelf: Path) -> None:
         rewritten(server, "Find the entries that have a word in them.", "Find entries by a word.")
         while "Find entries by a word." not in (shelf / "oz0-listing.json").read_text():
             again = dev.next("loaded")
-        print(f"a saved server was served after {time.monotonic() - began:.2f} s, by its own count {again['seconds']} s")
+        print(
+            f"a saved server was served after {time.monotonic() - began:.2f} s, by its own count {again['seconds']} s"
+        )
         assert "shelf_server.py" in again["changed"]
         assert job_says(shelf).startswith("entry 1: the first entry")
 
@@ -188,12 +192,14 @@ def test_an_authors_hour(shelf: Path) -> None:
         assert only["changed"] == ["agents/shelf.yaml"]
 
         # a function that says nothing of itself waits, and the fix is there to paste
-        rewritten(server, "read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False", "")
+        rewritten(
+            server, "read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False", ""
+        )
         held = dev.next("loaded", lambda one: "waits" in described(one).values())
         (waits,) = [one for one in held["functions"] if one["fate"] == "waits"]
         assert waits["label"] == "shelf.import_entries"
         assert "Nobody knows what it does" in waits["why"]
-        assert [fix["paste"].split("\n")[0] for fix in waits["fixes"]][0] == "@server.tool(annotations=ToolAnnotations("
+        assert waits["fixes"][0]["paste"].startswith("@server.tool(annotations=ToolAnnotations(")
         assert json.loads(waits["fixes"][-1]["paste"])["function"] == "import_entries"
 
         # a broken server, a broken manifest, a program that is not there: each is told by place, and the old one works
@@ -219,7 +225,9 @@ def test_an_authors_hour(shelf: Path) -> None:
         assert "path" in problem["message"].lower()
 
         # mended: it is loaded, and what it prints by mistake is shown with the line that prints it
-        server.write_text(good.replace("        found = [", '        print(f"looking for {word}")\n        found = [', 1))
+        server.write_text(
+            good.replace("        found = [", '        print(f"looking for {word}")\n        found = [', 1)
+        )
         manifest.write_text(whole)
         mended = dev.next("loaded")
         assert set(described(mended).values()) == {"runs"}

@@ -216,4 +216,5 @@ def test_one_definition_past_1500_tokens_is_warned_about() -> None:
     costs = [Cost("shop.long", 1_501), Cost("shop.just_fits", 1_500)]
     (finding,) = long_findings("oz0-plugin.yaml", costs)
     assert (finding.severity, finding.code) == ("warning", "tools.tokens")
-    assert finding.message.startswith("shop.long: its definition alone comes to about 1,501 tokens")
+    assert finding.key == "shop.long"
+    assert finding.message.startswith("its definition alone comes to about 1,501 tokens")

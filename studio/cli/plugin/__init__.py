@@ -6,6 +6,6 @@ Each other module of this folder is one subcommand, read only when it is used. N
 from studio.cli import Commands
 
 
-@Commands.of(__name__, __path__)
+@Commands.of(__name__, __path__, ["oz0 plugin new shelf", "oz0 plugin test shelf --drill", "oz0 plugin add shelf"])
 def plugin() -> None:
-    """Make a plugin, look at what it costs, check it, put faults to it, and add it to this studio."""
+    """Make, check, drill and add plugins."""

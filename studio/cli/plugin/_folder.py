@@ -4,19 +4,19 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+
+from studio.cli import _told
 
 if TYPE_CHECKING:
     from catalog.rules.manifest import ToolSpec
     from catalog.rules.plugins import PluginSpec
     from catalog.rules.servers import MeasuredListing
 
-UNREADABLE: Final = 3  # exit code of files that cannot be read; 2 is a wrong call of the command
-
 folder_argument = click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+json_option = _told.json_option
 
 
 def read(folder: Path, as_json: bool) -> "tuple[dict[str, bytes], PluginSpec]":
@@ -36,9 +36,8 @@ def refuse(why: str, as_json: bool) -> NoReturn:
     """End with the code of files that cannot be read."""
     if as_json:
         show_json({"error": why})
-    else:
-        click.echo(why, err=True)
-    raise SystemExit(UNREADABLE)
+    click.echo(why, err=True)
+    raise SystemExit(_told.Exit.UNREADABLE)
 
 
 def show_json(value: dict[str, Any]) -> None:

@@ -4,23 +4,29 @@ from pathlib import Path
 
 import click
 
+from studio.cli import _told
 from studio.cli.plugin import _folder
 
 
-@click.command()
+@click.command(
+    cls=_told.Told,
+    short_help="Add a plugin to the studio here.",
+    exits={
+        _told.Exit.DONE: "it is in the catalog",
+        _told.Exit.FAILED: "there is no studio here",
+        _told.Exit.UNREADABLE: "its files cannot be read or taken",
+    },
+    examples=[
+        "oz0 plugin add",
+        "oz0 plugin add shelf --json",
+    ],
+)
 @_folder.folder_argument
 @_folder.json_option
 def add(folder: Path, as_json: bool) -> None:
     """Add the plugin in FOLDER to the studio of this state folder, or make its changed files the current version.
 
     The files are copied, so the folder may change or go afterwards. The same files again change nothing.
-
-    Exit code 0: it is in the catalog; 3: its files cannot be read or taken.
-
-    \b
-    Examples:
-      oz0 plugin add
-      oz0 plugin add shelf --json
     """
     from base import folders
     from catalog.rules.problems import BadPlugin

@@ -5,29 +5,33 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from studio.cli import _told
 from studio.cli.plugin import _folder
 
 if TYPE_CHECKING:
     from catalog.rules.lint import Costs
     from catalog.rules.plugins import PluginSpec
 
-NOT_LISTED: Final = 4  # exit code
 MOST_SHOWN: Final = 200
 
 
-@click.command()
+@click.command(
+    cls=_told.Told,
+    short_help="Show what a plugin lists and what that costs.",
+    exits={
+        _told.Exit.DONE: "all of its servers were listed",
+        _told.Exit.UNREADABLE: "the plugin's files cannot be read",
+        _told.Exit.NOT_LISTED: "a server could not be listed",
+    },
+    examples=[
+        "oz0 plugin inspect",
+        "oz0 plugin inspect shelf --json",
+    ],
+)
 @_folder.folder_argument
 @_folder.json_option
 def inspect(folder: Path, as_json: bool) -> None:
-    """Start the servers of the plugin in FOLDER, keep what they list in oz0-listing.json, and show what it costs.
-
-    Exit code 0: all were listed; 3: the plugin's files cannot be read; 4: a server could not be listed.
-
-    \b
-    Examples:
-      oz0 plugin inspect
-      oz0 plugin inspect shelf --json
-    """
+    """Start the servers of the plugin in FOLDER, keep what they list in oz0-listing.json, and show what it costs."""
     from catalog.rules import listing_file
     from catalog.rules.lint import costs_of
 
@@ -39,7 +43,7 @@ def inspect(folder: Path, as_json: bool) -> None:
     told = failed | {tool.id: remote for tool in spec.tools if tool.url}
     _show(spec, costs_of(spec, listing_file.read(text.encode())), told, as_json)
     if failed:
-        raise SystemExit(NOT_LISTED)
+        raise SystemExit(_told.Exit.NOT_LISTED)
 
 
 def _show(spec: "PluginSpec", costs: "Costs", failed: dict[str, str], as_json: bool) -> None:

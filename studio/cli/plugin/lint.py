@@ -4,25 +4,30 @@ from pathlib import Path
 
 import click
 
+from studio.cli import _told
 from studio.cli.plugin import _folder, _report
 
 
-@click.command()
+@click.command(
+    cls=_told.Told,
+    short_help="Check a plugin by its files alone.",
+    exits={
+        _told.Exit.DONE: "clean, or only warnings",
+        _told.Exit.FAILED: "errors; with --strict also warnings",
+        _told.Exit.UNREADABLE: "nothing wrong was found, and there is no listing to check, or it is damaged",
+    },
+    examples=[
+        "oz0 plugin lint",
+        "oz0 plugin lint shelf --strict",
+        "oz0 plugin lint shelf --format sarif > lint.sarif",
+    ],
+)
 @_folder.folder_argument
 @_report.shape_option
 @_report.json_option
 @_report.strict_option
 def lint(folder: Path, shape: str, strict: bool) -> None:
-    """Check the plugin in FOLDER by its files and its oz0-listing.json; no server is started.
-
-    Exit code 0: clean, or only warnings; 1: errors; 2: a wrong call; 3: there is no listing to check, or it is damaged.
-
-    \b
-    Examples:
-      oz0 plugin lint
-      oz0 plugin lint shelf --strict
-      oz0 plugin lint shelf --format sarif > lint.sarif
-    """
+    """Check the plugin in FOLDER by its files and its oz0-listing.json; no server is started."""
     from base import folders
     from catalog.rules.lint_reports import Report
 

@@ -9,14 +9,31 @@ from pathlib import Path
 
 import click
 
+from studio.cli import _told
 from studio.cli.plugin import _folder
 
 STARTER = "starter"
 END = ".txt"  # so that nothing takes the starter's files for the product's own
-NAMED = {"tool_": "{tool}_", "agent.yaml": "{plugin}.yaml", "skill.md": "use-{plugin}.md", "test_plugin": "test_{tool}", "gitignore": ".gitignore"}
+NAMED = {
+    "tool_": "{tool}_",
+    "agent.yaml": "{plugin}.yaml",
+    "skill.md": "use-{plugin}.md",
+    "test_plugin": "test_{tool}",
+    "gitignore": ".gitignore",
+}
 
 
-@click.command()
+@click.command(
+    cls=_told.Told,
+    short_help="Write a plugin to begin with.",
+    exits={
+        _told.Exit.DONE: "it is written",
+    },
+    examples=[
+        "oz0 plugin new shelf",
+        "oz0 plugin new acme-shelf --dir plugins/shelf",
+    ],
+)
 @click.argument("name")
 @click.option(
     "--dir", "where", type=click.Path(path_type=Path, file_okay=False), help="The folder to write; NAME here."
@@ -27,13 +44,6 @@ def new(name: str, where: Path | None, as_json: bool) -> None:
 
     Its functions say what they do, can be stopped and clean up, tell a busy service from a broken one, and write once
     for one key. It has a manual, an agent that needs no model, tests of its own, and a file for the drill.
-
-    Exit code 0: it is written; 2: the name cannot be used, or the folder is there and not empty.
-
-    \b
-    Examples:
-      oz0 plugin new shelf
-      oz0 plugin new acme-shelf --dir plugins/shelf
     """
     tool = name.replace("-", "_")
     if why := _trouble(name, tool):

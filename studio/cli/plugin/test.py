@@ -1,10 +1,12 @@
 """`oz0 plugin test`: everything that can be seen of a plugin by starting its servers, and with --drill by faults."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from studio.cli import _told
 from studio.cli.plugin import _folder, _report
 
 if TYPE_CHECKING:
@@ -13,13 +15,44 @@ if TYPE_CHECKING:
     from jobs.rules.drills import Drilled
 
 
-@click.command()
+def _listed(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """What a shell may complete: the functions in the folder's listing, as far as it can be read."""
+    file = Path(ctx.params.get("folder") or ".") / "oz0-listing.json"
+    try:
+        tools = json.loads(file.read_bytes())["tools"].items()
+        names = [f"{tool}.{one['name']}" for tool, found in tools for one in found["functions"]]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return []
+    return [name for name in names if name.startswith(begun)]
+
+
+@click.command(
+    cls=_told.Told,
+    short_help="Start a plugin's servers and check them.",
+    exits={
+        _told.Exit.DONE: "clean, or only warnings",
+        _told.Exit.FAILED: "errors, or a function that does not keep its word",
+        _told.Exit.UNREADABLE: "a server could not be listed, or a fault could not be measured",
+    },
+    examples=[
+        "oz0 plugin test",
+        "oz0 plugin test shelf --strict",
+        "oz0 plugin test shelf --drill --junit drill.xml",
+        "oz0 plugin test shelf --drill --only shelf.add_entry",
+    ],
+)
 @_folder.folder_argument
 @_report.shape_option
 @_report.json_option
 @_report.strict_option
 @click.option("--drill", "drilling", is_flag=True, help="Put faults to every function too; takes a minute or two.")
-@click.option("--only", multiple=True, metavar="TOOL.FUNCTION", help="With --drill: this function; may be repeated.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="TOOL.FUNCTION",
+    shell_complete=_listed,
+    help="With --drill: this function; may be repeated.",
+)
 @click.option(
     "--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the report as JUnit XML to this file too."
 )
@@ -31,16 +64,6 @@ def test(folder: Path, shape: str, strict: bool, drilling: bool, only: tuple[str
     --drill then puts faults to each function, by what it declares: the same call again under its key, lost replies,
     killed servers, cancels, a busy service. Each fault has a control, which shows that a breach would have been seen.
     oz0-drill.yaml says how the functions are called and where their effects are seen.
-
-    Exit code 0: clean, or only warnings; 1: errors, or a function that does not keep its word; 2: a wrong call;
-    3: a server could not be listed, or a fault could not be measured.
-
-    \b
-    Examples:
-      oz0 plugin test
-      oz0 plugin test shelf --strict
-      oz0 plugin test shelf --drill --junit drill.xml
-      oz0 plugin test shelf --drill --only shelf.add_entry
     """
     if not folder.is_dir():
         raise click.BadParameter(f"{folder}: there is no such folder; name the one that holds oz0-plugin.yaml")
@@ -64,6 +87,7 @@ def tested(folder: Path, strict: bool) -> "Report":
     from catalog.rules import listing_file
     from catalog.rules.lint import not_taken
     from catalog.rules.lint_reports import TEST, Report
+    from catalog.rules.places import placed
     from catalog.rules.plugins import read_plugin
     from catalog.rules.problems import BadPlugin
 
@@ -80,7 +104,7 @@ def tested(folder: Path, strict: bool) -> "Report":
         text = listing_file.write(files, listed)
         (folder / listing_file.LISTING_FILE).write_text(text, encoding="utf-8")
         name, found = _report.linted({**files, listing_file.LISTING_FILE: text.encode()})
-        found = not_taken(found, listed, failed)
+        found = placed(not_taken(found, listed, failed), files)
     base = f"{folder.resolve().as_uri()}/"
     return Report(name, tuple(found), strict=strict, version=_folder.version(), base=base, name=TEST)
 
