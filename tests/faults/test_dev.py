@@ -224,19 +224,17 @@ def test_an_authors_hour(shelf: Path) -> None:
         assert "pithon" in problem["message"]
         assert "path" in problem["message"].lower()
 
-        # mended: it is loaded, and what it prints by mistake is shown with the line that prints it
-        server.write_text(
-            good.replace("        found = [", '        print(f"looking for {word}")\n        found = [', 1)
-        )
+        # mended: it is loaded, and a banner on standard output is shown with the line that prints it
+        server.write_text(good.replace("\nKEY = ", '\nprint("shelf is starting", flush=True)\nKEY = ', 1))
         manifest.write_text(whole)
         mended = dev.next("loaded")
         assert set(described(mended).values()) == {"runs"}
-        assert job_says(shelf).startswith("1: the first entry")
         stray = dev.next("said", lambda one: one["source"] == "stdout")
-        assert stray["text"] == "looking for the first entry"
-        line = next(n for n, text in enumerate(server.read_text().splitlines(), 1) if "print(f" in text)
+        assert stray["text"] == "shelf is starting"
+        line = next(n for n, text in enumerate(server.read_text().splitlines(), 1) if text.startswith("print("))
         assert stray["place"] == f"shelf_server.py:{line}"
         assert "stderr" in stray["fix"]
+        assert job_says(shelf).startswith("1: the first entry")
 
         # one Ctrl-C, and nothing is left
         assert dev.end() == []
