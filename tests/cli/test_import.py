@@ -278,7 +278,7 @@ def test_an_import_that_was_cut_off_after_its_connection_is_finished_by_the_next
 
     with monkeypatch.context() as patched:
         patched.setattr(plugins, "register", cut_off)
-        assert CliRunner().invoke(import_, [str(file)]).exit_code == 1
+        assert CliRunner().invoke(import_, [str(file)]).exit_code == 130
     with db.read(tenant()):
         assert Connection.objects.get().name == "far"
         assert not PluginVersion.objects.exists()
