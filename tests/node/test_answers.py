@@ -86,6 +86,7 @@ def test_an_answer_nobody_can_read_is_unreadable(misbehaved: Driven, function: s
 
 @pytest.mark.parametrize("function", ["huge", "huge_id_last"])
 def test_an_answer_too_large_to_keep_was_made_and_costs_only_its_own_call(misbehaved: Driven, function: str) -> None:
+    """CASES I05."""
     sibling = misbehaved.begin(misbehaved.order("error_when_cancelled"))
     outcome = misbehaved.call(function)
     assert (outcome.end, outcome.reason, outcome.wire.ended) == (End.ANSWERED, Reason.TOO_LARGE, AnswerEnd.TOO_LARGE)

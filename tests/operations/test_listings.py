@@ -223,6 +223,7 @@ def test_a_plugins_own_server_needs_no_approval_and_a_program_gives_none() -> No
 def test_any_change_of_an_entry_ends_its_approval_with_the_same_commit_and_coming_back_does_not_renew_it(
     change: dict[str, Any],
 ) -> None:
+    """CASES C15."""
     world = a_world()
     make_remote(world)
     entries = shown(world, "look", "note")

@@ -22,8 +22,6 @@ RUN_ELSEWHERE = {
 }
 RUN_BY_THE_TUTORIAL = "tests/drills/test_tutorial.py::test_the_tutorial_goes_as_it_is_written"
 RUN_BY_THE_TOUR = "tests/browser/test_tour.py::test_the_tour_of_the_readme_goes_as_it_is_written"
-# What the tutorial does in a studio the tour does too, with a plugin of its own.
-IN_A_STUDIO = {"oz0 up": RUN_BY_THE_TOUR, "oz0 plugin add": RUN_BY_THE_TOUR, "oz0 jobs start": RUN_BY_THE_TOUR}
 ALL = blocks(ROOT)
 
 
@@ -32,7 +30,7 @@ def elsewhere(block: Block) -> str | None:
     if block.place == "README.md" and block.heading == TOUR:
         return RUN_BY_THE_TOUR
     if block.place == TUTORIAL:
-        return next((test for start, test in IN_A_STUDIO.items() if block.text.startswith(start)), RUN_BY_THE_TUTORIAL)
+        return RUN_BY_THE_TUTORIAL
     return next((test for start, test in RUN_ELSEWHERE.items() if block.text.startswith(start)), None)
 
 

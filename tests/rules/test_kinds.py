@@ -99,6 +99,7 @@ def test_a_call_may_be_made_again_when_it_only_reads_or_is_idempotent_and_honour
     ],
 )
 def test_an_undeclared_function_is_told_why(said: dict[str, Any], reason: str):
+    """CASES C14."""
     found = undeclared(said)
     assert found is not None
     assert found.reason == reason

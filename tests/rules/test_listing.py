@@ -37,6 +37,7 @@ def measured(*entries: object) -> MeasuredListing:
     ],
 )
 def test_an_entrys_digest_covers_all_that_is_seen_of_it(change: dict[str, Any]) -> None:
+    """CASES C15."""
     before, after = measured(ENTRY), measured(ENTRY | change)
     assert before.functions[0].digest != after.functions[0].digest
     assert before.digest != after.digest

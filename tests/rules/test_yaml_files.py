@@ -69,6 +69,7 @@ def test_an_alias_is_read_as_the_value_it_stands_for():
 
 @pytest.mark.timeout(5)
 def test_an_alias_bomb_is_refused_before_it_unfolds():
+    """CASES S11."""
     levels = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
     for one, two in zip("abcdefgh", "bcdefghi", strict=True):
         levels.append(f"{two}: &{two} [{', '.join([f'*{one}'] * 10)}]")
