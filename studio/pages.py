@@ -11,10 +11,17 @@ from django.views.decorators.http import require_GET
 from base import ids
 from base.htmx import page as answer
 from catalog.queries.costs import over_budget
-from catalog.queries.policy_entries import holding
+from catalog.queries.function_index import holding
 from jobs.queries import overview as figures
 from tenants.views.place import seat_of
 
+# which entry of the catalog's navigation an address belongs to
+SECTIONS = {"catalog": "overview", "plugins": "plugins", "functions": "functions", "skills": "skills"}
+SECTIONS |= dict.fromkeys(("tools", "tool", "review-listing"), "tools")
+SECTIONS |= dict.fromkeys(("agents", "agent"), "agents")
+SECTIONS |= dict.fromkeys(("policy", "policy-edit", "policy-waiting", "policy-simulate", "policy-replay"), "policy")
+SECTIONS |= dict.fromkeys(("policy-versions", "policy-version", "policy-restore"), "policy")
+SECTIONS |= {"findings": "findings"}
 PLACES = {
     "job": "jobs",
     "jobs": "jobs",
@@ -24,22 +31,22 @@ PLACES = {
     "hold": "approvals",
     "group": "approvals",
 }
-PLACES |= dict.fromkeys(("catalog", "tool", "review-listing", "agents", "agent"), "catalog")
+PLACES |= dict.fromkeys(SECTIONS, "catalog")
 PLACES |= dict.fromkeys(("connections", "new-connection", "connection", "connection-client"), "connections")
 PLACES |= dict.fromkeys(("connection-sign-in", "connection-sign-out", "connection-return"), "connections")
 PLACES |= {"remove-connection": "connections"}
 PLACES |= dict.fromkeys(("switches", "new-switch", "switch"), "switches")
-PLACES |= dict.fromkeys(("policy", "policy-edit", "policy-waiting", "policy-simulate", "policy-replay"), "catalog")
-PLACES |= dict.fromkeys(("policy-versions", "policy-version", "policy-restore"), "catalog")
 PLACES |= {"overview": "overview"}
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """What the frame shows. `waiting` stops at 1,001; `at` is the current entry of the rail; `stopped` and `paused`
+    """What the frame shows. `waiting` stops at 1,001; `at` is the current entry of the rail, `section` of
+    the catalog's navigation; `stopped` and `paused`
     count the switches that are on."""
 
     at: str
+    section: str
     tenant_name: str
     role: str
     waiting: int
@@ -60,7 +67,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 def rail(request: HttpRequest) -> HttpResponse:
     """The rail alone, for its count; `?at=` says where the page is."""
     at = request.GET.get("at", "")
-    return answer(request, "parts/rail.html", {"shell": _shell(request, at if at in PLACES.values() else "")})
+    return answer(request, "parts/rail.html", {"shell": _shell(request, at if at in PLACES.values() else "", "")})
 
 
 @require_GET
@@ -79,15 +86,16 @@ def find(request: HttpRequest) -> HttpResponse:
 def shell(request: HttpRequest) -> dict[str, object]:
     """For every template: the frame, read only where a page uses it."""
     match = request.resolver_match
-    at = PLACES.get(match.url_name or "", "") if match else ""
-    return {"shell": SimpleLazyObject(lambda: _shell(request, at))}
+    name = (match.url_name or "") if match else ""
+    return {"shell": SimpleLazyObject(lambda: _shell(request, PLACES.get(name, ""), SECTIONS.get(name, "")))}
 
 
-def _shell(request: HttpRequest, at: str) -> Shell:
+def _shell(request: HttpRequest, at: str, section: str) -> Shell:
     seat = seat_of(request)
     counts = figures.frame(seat.tenant)
     return Shell(
         at=at,
+        section=section,
         tenant_name=seat.tenant_name,
         role=seat.role,
         waiting=counts.waiting,

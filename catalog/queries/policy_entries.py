@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-from base import db, prepared
+from base import prepared
 from catalog.models import Agent, Function, Stage
 from catalog.queries import policies
 from catalog.queries.trust import Approved, approved_entries, traits_by
@@ -23,7 +22,6 @@ SELECT g.version, date_trunc('minute', oz0_now()), ARRAY(SELECT l.id FROM catalo
     WHERE l.current AND v.stage = %s ORDER BY l.id)
 FROM tenants_gate g
 """
-_REMEMBERED: Final = 64  # tenants whose figure a process keeps in mind
 
 
 def functions_now() -> list[Function]:
@@ -66,25 +64,16 @@ def ground(now: datetime) -> Ground:
     return Ground(tuple(functions), tuple(entries), tuple(agents_now()), approved, now)
 
 
-def holding(tenant: UUID) -> tuple[int, int]:
-    """(functions whose every call waits for a person, functions there are); counted anew when anything changed."""
-    with db.read(tenant):
-        found = prepared.fetch_one(_KEY, [Stage.CURRENT])
-        ends = any(rule.until is not None for rule in policies.in_force()[0].rules)
-    if found is None:
-        return 0, 0
-    gate, minute, listings = found
-    return _counted(tenant, gate, tuple(listings), minute if ends else minute.replace(minute=minute.minute // 10 * 10))
+def standing_key() -> tuple[int, tuple[UUID, ...], datetime] | None:
+    """What everything told of functions and the policy depends on; None without a gate. Demands an open read.
 
-
-@lru_cache(_REMEMBERED)
-def _counted(tenant: UUID, gate: int, listings: tuple[UUID, ...], minute: datetime) -> tuple[int, int]:
-    """By what it depends on: the gate moves with the policy and with approvals, the minute with a rule's end.
-
-    Where no rule ends it is counted anew after ten minutes all the same: a connection may lead elsewhere.
+    It is (the gate's version, the listings there are, a time): the gate moves with the policy and with approvals, the
+    time with the minute in which a rule may end. Where no rule ends it moves after ten minutes all the same: a
+    connection may lead elsewhere.
     """
-    with db.read(tenant) as now:
-        policy, _ = policies.in_force()
-        found = ground(now)
-    outlooks = found.under(policy).outlooks
-    return sum(outlook.waits for outlook in outlooks), len(outlooks)
+    found = prepared.fetch_one(_KEY, [Stage.CURRENT])
+    ends = any(rule.until is not None for rule in policies.in_force()[0].rules)
+    if found is None:
+        return None
+    gate, minute, listings = found
+    return gate, tuple(listings), minute if ends else minute.replace(minute=minute.minute // 10 * 10)

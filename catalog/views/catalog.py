@@ -9,7 +9,10 @@ from django.views.decorators.http import require_GET, require_POST
 from base.htmx import page as answer
 from catalog.operations import listings
 from catalog.queries.agent_pages import agent_page, agents_page
+from catalog.queries.catalog_overview import catalog_overview
+from catalog.queries.function_index import functions_of
 from catalog.queries.pages import catalog_page
+from catalog.queries.skill_list import skills_page
 from catalog.queries.tool_page import tool_page
 from catalog.rules.estimates import ERROR, METHOD
 from catalog.rules.reviewing import why_not_review
@@ -21,9 +24,39 @@ ABOUT = {"method": METHOD, "error": ERROR}
 
 @require_GET
 def catalog(request: HttpRequest) -> HttpResponse:
-    """Plugins with their tools, functions and agents."""
-    context = {"page": catalog_page(seat_of(request).tenant), **ABOUT}
+    """What is wrong, what waits for somebody, and how much there is of everything."""
+    context = {"page": catalog_overview(seat_of(request).tenant), **ABOUT}
     return answer(request, "catalog/catalog.html", context, parts=["catalog-page"])
+
+
+@require_GET
+def plugins(request: HttpRequest) -> HttpResponse:
+    """The current version of every plugin."""
+    context = {"page": catalog_page(seat_of(request).tenant), **ABOUT}
+    return answer(request, "catalog/plugins.html", context, parts=["plugins-page"])
+
+
+@require_GET
+def tools(request: HttpRequest) -> HttpResponse:
+    """Every tool with its biggest functions."""
+    context = {"page": catalog_page(seat_of(request).tenant), **ABOUT}
+    return answer(request, "catalog/tools.html", context, parts=["tools-page"])
+
+
+@require_GET
+def functions(request: HttpRequest) -> HttpResponse:
+    """Every function; `?tool=` and `?kind=` narrow the list."""
+    tool_, kind = request.GET.get("tool", ""), request.GET.get("kind", "")
+    found = functions_of(seat_of(request).tenant)
+    rows = [one for one in found if tool_ in ("", one.tool) and kind in ("", one.traits.kind)]
+    context = {"rows": rows, "here": request.GET.urlencode(), **ABOUT}
+    return answer(request, "catalog/functions.html", context, parts=["functions-page"])
+
+
+@require_GET
+def skills(request: HttpRequest) -> HttpResponse:
+    """Every skill that agents may read."""
+    return answer(request, "catalog/skills.html", {"skills": skills_page(seat_of(request).tenant)})
 
 
 @require_GET

@@ -14,7 +14,7 @@ from tests.catalogs import REMOTE, entries
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("path", ["/catalog/", "/catalog/tools/shop/"])
+@pytest.mark.parametrize("path", ["/catalog/tools/", "/catalog/tools/shop/"])
 def test_a_page_of_the_catalog_follows_what_is_listed(page: Page, world: World, path: str) -> None:
     with db.read(world.tenant):
         tool = Tool.objects.get().pk

@@ -140,7 +140,7 @@ def test_undeclared_functions_are_marked_and_one_of_them_waits(person: Page) -> 
     expect(row).to_contain_text("undeclared")
     row.get_by_text("How to declare it").click()
     expect(row.locator("pre")).to_contain_text("destructive_hint")
-    person.goto("/catalog/")
+    person.goto("/catalog/tools/")
     shred = person.locator("#tool-archive").get_by_role("row").filter(has_text="shred")
     expect(shred).to_contain_text("its entry in the remote server's listing is not approved")
     expect(open_question(person, "billing.export_ledger")).to_contain_text("undeclared")
@@ -162,7 +162,7 @@ def test_the_public_server_runs_or_its_page_says_why_not(demo: Studio, person: P
         return demo.said("started a job of patient-one") or demo.said("plugin everything cannot run: ")
 
     assert until(decided, STARTED_IN), demo.lines
-    person.goto("/catalog/")
+    person.goto("/catalog/tools/")
     card = person.locator("#tool-everything")
     if demo.said("started a job of patient-one"):
         expect(card).to_contain_text("trigger-long-running-operation")
@@ -174,7 +174,8 @@ def test_the_public_server_runs_or_its_page_says_why_not(demo: Studio, person: P
 def test_on_a_phone_no_page_of_the_catalog_is_cut_off_or_breaks_a_name(person: Page) -> None:
     tool, agents = "/catalog/tools/billing/", "/catalog/agents/"
     with on_a_phone(person):
-        for path in ("/catalog/", tool, f"{tool}?function=charge", agents, f"{agents}know-it-all/", "/jobs/"):
+        lists = ("/catalog/", "/catalog/plugins/", "/catalog/tools/", "/catalog/functions/", "/catalog/skills/")
+        for path in (*lists, tool, f"{tool}?function=charge", agents, f"{agents}know-it-all/", "/jobs/"):
             person.goto(path)
             assert person.evaluate("document.documentElement.scrollWidth") == 390, path
             assert person.evaluate(CUT_OFF) == [], path

@@ -15,7 +15,7 @@ from catalog.rules.manifest import MANIFEST, ToolSpec, read_manifest
 from jobs.models import Call
 from jobs.rules.states import CallState
 from tenants.models import AuditEntry, Role
-from tests.builders import READ, World, a_function, a_held_call, a_person, a_world, see
+from tests.builders import READ, World, a_function, a_held_call, a_node, a_person, a_tenant, a_world, see
 from tests.catalogs import REMOTE, a_many_tool, a_remote_tool, an_agent_of, entries, lists
 from tests.pages.visitors import text_of, visitor
 
@@ -58,7 +58,8 @@ def test_catalog_tool_and_agent_show_the_same_estimate_and_name_its_method() -> 
     with db.read(world.tenant):
         rows = list(Function.objects.all())
     total = sum(estimate([Definition(row.model_name, row.description, row.input_schema) for row in rows]))
-    for path in ("/catalog/", "/catalog/tools/shop/", "/catalog/agents/", "/catalog/agents/clerk/"):
+    pages = ("", "plugins/", "tools/", "tools/shop/", "agents/", "agents/clerk/")
+    for path in (f"/catalog/{name}" for name in pages):
         words = plain(page(world, path))
         assert str(total) in words, path
         assert "Figures are about: o200k_base tokens of the compact JSON of name, description and input schema" in words
@@ -73,6 +74,36 @@ def test_an_undeclared_function_is_marked_with_the_reason_and_the_fix_to_paste()
     assert "Calls of it wait for a person: it has no annotations, so nobody knows whether it changes anything." in words
     assert "@server.tool(annotations=ToolAnnotations(" in words
     assert "read_only_hint=True, # it changes nothing" in " ".join(words.split())
+
+
+@pytest.mark.rule("C4")
+@pytest.mark.rule("C3")
+def test_the_overview_of_the_catalog_names_what_to_look_at_and_leads_there() -> None:
+    world = a_world()
+    a_remote_tool(world)
+    a_many_tool(world)
+    with db.read(world.tenant):
+        tool = Tool.objects.get(slug="shop").pk
+    listings.not_measured(tenant=world.tenant, tool_id=tool, why="It ended at once: no module named shop.")
+    html = page(world, "/catalog/")
+    words = plain(html)
+    assert "6 things to look at" in words
+    assert "no module named shop" in words
+    assert "archive: 2 entries to approve" in words
+    assert 'href="/catalog/tools/archive/review/"' in html
+    assert "shop: 1 function undeclared" in words
+    assert "everything: 35 functions undeclared" in words
+    assert 'href="/catalog/functions/?tool=everything&amp;kind=undeclared"' in html
+    assert "Agent over-sender is over its token budget" in words
+    assert "of 151: why, and how to fix that" in words
+    assert [plain(page(world, f"/catalog/{name}/")).count("endpoint_119_list") for name in ("functions",)] == [1]
+
+
+def test_an_empty_catalog_says_how_to_fill_it() -> None:
+    tenant = a_tenant()
+    world = World(tenant, a_person(tenant), a_node())
+    for place in ("", "plugins/", "tools/"):
+        assert "oz0 plugin add FOLDER" in plain(page(world, f"/catalog/{place}")), place
 
 
 @pytest.mark.rule("C5")
@@ -168,7 +199,7 @@ def test_a_tool_of_142_functions_is_shown_whole_on_its_page_and_its_biggest_in_t
     world = a_world()
     a_many_tool(world)
     assert page(world, "/catalog/tools/everything/").count('class="function"') == 142
-    words = plain(page(world, "/catalog/"))
+    words = plain(page(world, "/catalog/tools/"))
     assert "142 functions · about 33,559 tokens" in words
     assert "The 8 biggest of 142" in words
 
@@ -177,7 +208,8 @@ def test_a_tool_of_142_functions_is_shown_whole_on_its_page_and_its_biggest_in_t
 def test_a_plugin_over_its_budget_is_told_in_the_catalog() -> None:
     world = a_world()
     a_many_tool(world)
-    words = plain(page(world, "/catalog/"))
+    assert "come to about 33,559 tokens and may come to 16,000" in plain(page(world, "/catalog/"))
+    words = plain(page(world, "/catalog/plugins/"))
     assert "Plugin everything is over its token budget." in words
     assert "come to about 33,559 tokens and may come to 16,000; most of it: everything.endpoint_119_list (457)" in words
 
@@ -343,7 +375,12 @@ def test_a_hostile_description_stays_text_on_every_page() -> None:
     hostile = "<script>alert(1)</script>\u202e<img src=x onerror=alert(1)>"
     bad = entries(REMOTE[1] | {"name": "bad", "description": hostile, "title": hostile})
     lists(world.tenant, "shop", (a_function("look", {}), *bad))
-    for path in ("/catalog/", "/catalog/tools/shop/?function=bad", "/catalog/agents/clerk/?shown=shop.bad"):
+    for path in (
+        "/catalog/tools/",
+        "/catalog/functions/",
+        "/catalog/tools/shop/?function=bad",
+        "/catalog/agents/clerk/?shown=shop.bad",
+    ):
         html = page(world, path)
         assert "<script>alert" not in html
         assert "\u202e" not in html

@@ -15,7 +15,7 @@ from django.test import Client
 from base import db, ids
 from catalog.models import PolicyVersion, Scope
 from catalog.operations import policies
-from catalog.queries.policy_entries import holding
+from catalog.queries.function_index import holding
 from jobs.models import Call, Event
 from jobs.rules.orders import End
 from studio.embedded import Postgres

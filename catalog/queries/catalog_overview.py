@@ -1,0 +1,170 @@
+"""The catalog at a glance: what is wrong, what waits for somebody, and how much there is of everything."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from base import db
+from catalog.models import Agent, Listing, PluginVersion, Skill, Stage, Tool
+from catalog.queries.costs import agents_now
+from catalog.queries.function_index import Indexed, functions_of
+from catalog.queries.policies import in_force
+from catalog.queries.policy_waiting import Show
+from catalog.rules.budgets import AgentCost, plugin_finding
+from catalog.rules.estimates import Cost
+from catalog.rules.findings import Finding
+from catalog.rules.kinds import Kind
+from catalog.rules.manifest import MANIFEST
+
+
+@dataclass(frozen=True, slots=True)
+class ToolState:
+    """One tool in a line: whether its server can be listed, and what of it somebody should look at."""
+
+    slug: str
+    plugin: str
+    transport: str
+    down_reason: str
+    measured_at: datetime | None
+    being_listed: bool
+    functions: int
+    tokens: int
+    undeclared: int  # functions that do not say what they do, apart from those that wait for approval
+    unapproved: int  # entries of a remote listing that wait for approval
+    waits: int  # functions whose every call waits for a person
+
+    @property
+    def state(self) -> str:
+        """A word of the status language."""
+        if self.down_reason and not self.functions:
+            return "down"
+        return "up" if self.measured_at else "new"
+
+    @property
+    def troubled(self) -> bool:
+        """Whether somebody should look at it."""
+        return bool(self.down_reason or self.undeclared or self.unapproved)
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What the page shows. `over` are the agents over their budget, `full` the plugins over theirs."""
+
+    tools: tuple[ToolState, ...]
+    kinds: tuple[tuple[Kind, int], ...]
+    waits: int
+    refused: int
+    over: tuple[AgentCost, ...]
+    full: tuple[Finding, ...]
+    plugins: int
+    agents: int
+    skills: int
+    policy: int
+    now: datetime
+
+    @property
+    def functions(self) -> int:
+        """How many functions there are."""
+        return sum(count for _, count in self.kinds)
+
+    @property
+    def tokens(self) -> int:
+        """What all their definitions come to."""
+        return sum(tool.tokens for tool in self.tools)
+
+    @property
+    def undeclared(self) -> int:
+        """Functions of the plugins' own servers that do not say what they do."""
+        return sum(tool.undeclared for tool in self.tools)
+
+    @property
+    def unapproved(self) -> int:
+        """Entries of remote listings that wait for approval."""
+        return sum(tool.unapproved for tool in self.tools)
+
+    @property
+    def to_approve(self) -> tuple[ToolState, ...]:
+        """The tools with such entries."""
+        return tuple(tool for tool in self.tools if tool.unapproved)
+
+    @property
+    def down(self) -> tuple[ToolState, ...]:
+        """The tools that cannot be listed, or not wholly."""
+        return tuple(tool for tool in self.tools if tool.down_reason)
+
+    @property
+    def shaky(self) -> tuple[ToolState, ...]:
+        """The tools with functions that do not say what they do."""
+        return tuple(tool for tool in self.tools if tool.undeclared)
+
+    @property
+    def problems(self) -> int:
+        """How many things somebody should look at."""
+        return len(self.down) + len(self.to_approve) + len(self.shaky) + len(self.over) + len(self.full)
+
+
+def catalog_overview(tenant: UUID) -> Overview:
+    """The overview of a tenant's catalog."""
+    functions = functions_of(tenant)
+    with db.read(tenant) as now:
+        tools = tool_states(functions)
+        versions = list(PluginVersion.objects.filter(stage=Stage.CURRENT).select_related("plugin"))
+        current = [version.pk for version in versions]
+        costs = sorted((one.cost for one in agents_now()), key=lambda cost: (cost.budget - cost.tokens, cost.agent))
+        agents = Agent.objects.filter(plugin_version__in=current).count()
+        skills = Skill.objects.filter(plugin_version__in=current).count()
+        _, number = in_force()
+    kinds = Counter(one.traits.kind for one in functions)
+    return Overview(
+        tools=tools,
+        kinds=tuple((kind, kinds[kind]) for kind in Kind),
+        waits=sum(one.fares is Show.WAITS for one in functions),
+        refused=sum(one.fares is Show.REFUSED for one in functions),
+        over=tuple(cost for cost in costs if cost.over),
+        full=tuple(found for version in versions if (found := plugin_over(version, functions)) is not None),
+        plugins=len(versions),
+        agents=agents,
+        skills=skills,
+        policy=number,
+        now=now,
+    )
+
+
+def tool_states(functions: tuple[Indexed, ...]) -> tuple[ToolState, ...]:
+    """Every current tool, those that need somebody first. Demands an open read."""
+    rows = list(Tool.objects.filter(plugin_version__stage=Stage.CURRENT).select_related("plugin_version__plugin"))
+    measured = dict(Listing.objects.filter(tool__in=rows, current=True).values_list("tool_id", "measured_at"))
+    count: dict[str, Counter[str]] = {row.slug: Counter() for row in rows}
+    for one in functions:
+        counter = count.get(one.tool)
+        if counter is not None:
+            counter["functions"] += 1
+            counter["tokens"] += one.tokens
+            counter["unapproved"] += one.unapproved
+            counter["undeclared"] += one.undeclared and not one.unapproved
+            counter["waits"] += one.fares is Show.WAITS
+    found = [
+        ToolState(
+            slug=row.slug,
+            plugin=row.plugin_version.plugin.name,
+            transport=row.transport,
+            down_reason=row.down_reason,
+            measured_at=measured.get(row.pk),
+            being_listed=row.measure_due_at is not None and not row.measure_failures,
+            functions=count[row.slug]["functions"],
+            tokens=count[row.slug]["tokens"],
+            undeclared=count[row.slug]["undeclared"],
+            unapproved=count[row.slug]["unapproved"],
+            waits=count[row.slug]["waits"],
+        )
+        for row in rows
+    ]
+    return tuple(sorted(found, key=lambda tool: (not tool.down_reason, not tool.troubled, tool.slug)))
+
+
+def plugin_over(version: PluginVersion, functions: tuple[Indexed, ...]) -> Finding | None:
+    """The finding of a plugin whose definitions pass its budget (RULES T3)."""
+    name, budget = version.plugin.name, int(version.manifest.get("tool_tokens") or 16_000)
+    costs = [Cost(one.label, one.tokens) for one in functions if one.plugin == name]
+    return plugin_finding(MANIFEST, name, costs, budget)
