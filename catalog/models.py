@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from base.fields import TenantRow, one_of, word
+from catalog.rules.findings import Severity
 from catalog.rules.switching import Mode as Mode
 from catalog.rules.switching import Scope as Scope
 
@@ -233,6 +234,42 @@ class Function(TenantRow):
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["listing", "name"], name="function_once"),
+        ]
+
+
+class LintReport(TenantRow):
+    """That a plugin version was linted with these listings of its tools. With others it is linted anew."""
+
+    plugin_version = models.OneToOneField(
+        PluginVersion, on_delete=models.PROTECT, related_name="lint_report", db_constraint=False
+    )
+    linted = models.CharField(max_length=64, help_text="the digest of its files, its listings and what lint looks for")
+    errors = models.PositiveIntegerField()
+    warnings = models.PositiveIntegerField()
+    made_at = models.DateTimeField()
+
+
+class LintFinding(TenantRow):
+    """One thing that lint found of a plugin version. `tool` and `function` are empty where it is of neither."""
+
+    plugin_version = models.ForeignKey(
+        PluginVersion, on_delete=models.PROTECT, related_name="lint_findings", db_constraint=False
+    )
+    place = models.PositiveIntegerField(help_text="where lint told it: errors first")
+    severity = word()
+    code = models.CharField(max_length=64)
+    tool = models.CharField(max_length=48, blank=True)
+    function = models.CharField(max_length=128, blank=True)
+    file = models.TextField()
+    line = models.PositiveIntegerField(default=0)
+    key = models.TextField(blank=True)
+    message = models.TextField()
+    fix = models.TextField(blank=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["plugin_version", "place"], name="lint_finding_once"),
+            one_of("severity", Severity, "lint_finding_severity"),
         ]
 
 

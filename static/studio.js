@@ -187,6 +187,11 @@
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.target.closest("input, textarea, select, dialog[open], [contenteditable]")) return;
     if (event.key === "?") { const help = document.getElementById("keys"); if (help) { event.preventDefault(); help.showModal(); } return; }
     if (keysOff()) return;
+    if (event.key === "/") {
+      const field = document.querySelector("[data-slash]");
+      if (field) { event.preventDefault(); field.focus(); field.select(); }
+      return;
+    }
     if (event.key === "j") return step(1);
     if (event.key === "k") return step(-1);
     const target = /^[a-z]$/.test(event.key) && document.querySelector(`[data-key="${event.key}"]`);

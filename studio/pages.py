@@ -11,13 +11,20 @@ from django.views.decorators.http import require_GET
 from base import ids
 from base.htmx import page as answer
 from catalog.queries.costs import over_budget
-from catalog.queries.function_index import holding
+from catalog.queries.finding_list import findings_in_all
+from catalog.queries.function_index import holding, is_listed
 from jobs.queries import overview as figures
 from tenants.views.place import seat_of
 
 # which entry of the catalog's navigation an address belongs to
-SECTIONS = {"catalog": "overview", "plugins": "plugins", "functions": "functions", "skills": "skills"}
-SECTIONS |= dict.fromkeys(("tools", "tool", "review-listing"), "tools")
+SECTIONS = {
+    "catalog": "overview",
+    "plugins": "plugins",
+    "functions": "functions",
+    "function": "functions",
+    "skills": "skills",
+}
+SECTIONS |= dict.fromkeys(("tools", "tool", "listings", "review-listing"), "tools")
 SECTIONS |= dict.fromkeys(("agents", "agent"), "agents")
 SECTIONS |= dict.fromkeys(("policy", "policy-edit", "policy-waiting", "policy-simulate", "policy-replay"), "policy")
 SECTIONS |= dict.fromkeys(("policy-versions", "policy-version", "policy-restore"), "policy")
@@ -71,8 +78,16 @@ def rail(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
+def sections(request: HttpRequest) -> HttpResponse:
+    """The catalog's navigation alone, for its count; `?at=` says where the page is."""
+    at = request.GET.get("at", "")
+    context = {"shell": _shell(request, "catalog", at if at in SECTIONS.values() else "")}
+    return answer(request, "catalog/tabs.html", context)
+
+
+@require_GET
 def find(request: HttpRequest) -> HttpResponse:
-    """Go to what an id names; anything else looks for jobs by their words."""
+    """Go to what an id or `tool.function` names; anything else looks for jobs by their words."""
     words = request.GET.get("q", "").strip()[:200]
     for prefix, name in ((ids.JOB, "job"), (ids.CALL, "call"), (ids.HOLD, "hold")):
         try:
@@ -80,6 +95,8 @@ def find(request: HttpRequest) -> HttpResponse:
         except ids.BadId:
             continue
         return HttpResponseRedirect(reverse(name, args=[words]))
+    if is_listed(seat_of(request).tenant, words):
+        return HttpResponseRedirect(reverse("function", args=[words]))
     return HttpResponseRedirect(f"{reverse('jobs')}?{urlencode({'q': words})}")
 
 
@@ -87,7 +104,10 @@ def shell(request: HttpRequest) -> dict[str, object]:
     """For every template: the frame, read only where a page uses it."""
     match = request.resolver_match
     name = (match.url_name or "") if match else ""
-    return {"shell": SimpleLazyObject(lambda: _shell(request, PLACES.get(name, ""), SECTIONS.get(name, "")))}
+    return {
+        "shell": SimpleLazyObject(lambda: _shell(request, PLACES.get(name, ""), SECTIONS.get(name, ""))),
+        "found_by_lint": SimpleLazyObject(lambda: findings_in_all(seat_of(request).tenant)),
+    }
 
 
 def _shell(request: HttpRequest, at: str, section: str) -> Shell:

@@ -3,9 +3,10 @@
 from django.urls import URLPattern, URLResolver, path, register_converter
 from django.urls.converters import StringConverter
 
-from approvals.views import listings, policy_tries, queue, switches, together
+from approvals.views import functions as function_pages
+from approvals.views import listings, policy_tries, queue, switches, together, tools
 from catalog.api import tokens
-from catalog.views import catalog, connections, policy
+from catalog.views import catalog, connections, findings, functions, policy
 from jobs.views import lists as jobs
 from jobs.views import trace
 from studio import pages
@@ -23,6 +24,7 @@ register_converter(Plain, "plain")
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", pages.overview, name="overview"),
     path("rail/", pages.rail, name="rail"),
+    path("catalog/sections/", pages.sections, name="sections"),
     path("find/", pages.find, name="find"),
     path("sign-in/", sign_in.sign_in_page, name="sign-in"),
     path("sign-in/link/<str:token>/", sign_in.sign_in_link, name="sign-in-link"),
@@ -38,9 +40,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/", catalog.catalog, name="catalog"),
     path("catalog/plugins/", catalog.plugins, name="plugins"),
     path("catalog/tools/", catalog.tools, name="tools"),
-    path("catalog/functions/", catalog.functions, name="functions"),
+    path("catalog/functions/", functions.functions, name="functions"),
+    path("catalog/functions/<plain:label>/", function_pages.function, name="function"),
+    path("catalog/findings/", findings.findings, name="findings"),
     path("catalog/skills/", catalog.skills, name="skills"),
-    path("catalog/tools/<plain:slug>/", catalog.tool, name="tool"),
+    path("catalog/tools/<plain:slug>/", tools.tool, name="tool"),
+    path("catalog/tools/<plain:slug>/listings/", catalog.listings, name="listings"),
     path("catalog/tools/<plain:slug>/review/", listings.review, name="review-listing"),
     path("catalog/tools/<plain:slug>/list-again/", catalog.list_again, name="list-again"),
     path("catalog/tools/<plain:slug>/withdraw/", listings.withdraw, name="withdraw-approval"),

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from base import db, folders
 from catalog.models import Agent, Plugin, PluginVersion, Skill, Stage, Tool, Transport
-from catalog.operations import connections
+from catalog.operations import connections, linting
 from catalog.queries.connections import named
 from catalog.rules.agents import as_json
 from catalog.rules.manifest import MANIFEST, ToolSpec
@@ -59,6 +59,7 @@ def register(*, tenant: UUID, folder: Path, home: Path, actor: Actor) -> Registe
             before={"digest": current.digest, "version": current.version} if current else None,
             after={"digest": spec.digest, "version": spec.version},
         )
+    linting.lint_version(tenant=tenant, version_id=version.pk)
     return Registered(version.pk, spec.name, spec.digest, fresh=True)
 
 

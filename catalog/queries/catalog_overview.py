@@ -6,45 +6,18 @@ from datetime import datetime
 from uuid import UUID
 
 from base import db
-from catalog.models import Agent, Listing, PluginVersion, Skill, Stage, Tool
+from catalog.models import Agent, PluginVersion, Skill, Stage
 from catalog.queries.costs import agents_now
+from catalog.queries.finding_list import how_many
 from catalog.queries.function_index import Indexed, functions_of
 from catalog.queries.policies import in_force
 from catalog.queries.policy_waiting import Show
+from catalog.queries.tool_list import ToolState, tool_states
 from catalog.rules.budgets import AgentCost, plugin_finding
 from catalog.rules.estimates import Cost
 from catalog.rules.findings import Finding
 from catalog.rules.kinds import Kind
 from catalog.rules.manifest import MANIFEST
-
-
-@dataclass(frozen=True, slots=True)
-class ToolState:
-    """One tool in a line: whether its server can be listed, and what of it somebody should look at."""
-
-    slug: str
-    plugin: str
-    transport: str
-    down_reason: str
-    measured_at: datetime | None
-    being_listed: bool
-    functions: int
-    tokens: int
-    undeclared: int  # functions that do not say what they do, apart from those that wait for approval
-    unapproved: int  # entries of a remote listing that wait for approval
-    waits: int  # functions whose every call waits for a person
-
-    @property
-    def state(self) -> str:
-        """A word of the status language."""
-        if self.down_reason and not self.functions:
-            return "down"
-        return "up" if self.measured_at else "new"
-
-    @property
-    def troubled(self) -> bool:
-        """Whether somebody should look at it."""
-        return bool(self.down_reason or self.undeclared or self.unapproved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +34,8 @@ class Overview:
     agents: int
     skills: int
     policy: int
+    errors: int  # that lint found
+    warnings: int
     now: datetime
 
     @property
@@ -115,6 +90,7 @@ def catalog_overview(tenant: UUID) -> Overview:
         agents = Agent.objects.filter(plugin_version__in=current).count()
         skills = Skill.objects.filter(plugin_version__in=current).count()
         _, number = in_force()
+        errors, warnings = how_many()
     kinds = Counter(one.traits.kind for one in functions)
     return Overview(
         tools=tools,
@@ -127,40 +103,10 @@ def catalog_overview(tenant: UUID) -> Overview:
         agents=agents,
         skills=skills,
         policy=number,
+        errors=errors,
+        warnings=warnings,
         now=now,
     )
-
-
-def tool_states(functions: tuple[Indexed, ...]) -> tuple[ToolState, ...]:
-    """Every current tool, those that need somebody first. Demands an open read."""
-    rows = list(Tool.objects.filter(plugin_version__stage=Stage.CURRENT).select_related("plugin_version__plugin"))
-    measured = dict(Listing.objects.filter(tool__in=rows, current=True).values_list("tool_id", "measured_at"))
-    count: dict[str, Counter[str]] = {row.slug: Counter() for row in rows}
-    for one in functions:
-        counter = count.get(one.tool)
-        if counter is not None:
-            counter["functions"] += 1
-            counter["tokens"] += one.tokens
-            counter["unapproved"] += one.unapproved
-            counter["undeclared"] += one.undeclared and not one.unapproved
-            counter["waits"] += one.fares is Show.WAITS
-    found = [
-        ToolState(
-            slug=row.slug,
-            plugin=row.plugin_version.plugin.name,
-            transport=row.transport,
-            down_reason=row.down_reason,
-            measured_at=measured.get(row.pk),
-            being_listed=row.measure_due_at is not None and not row.measure_failures,
-            functions=count[row.slug]["functions"],
-            tokens=count[row.slug]["tokens"],
-            undeclared=count[row.slug]["undeclared"],
-            unapproved=count[row.slug]["unapproved"],
-            waits=count[row.slug]["waits"],
-        )
-        for row in rows
-    ]
-    return tuple(sorted(found, key=lambda tool: (not tool.down_reason, not tool.troubled, tool.slug)))
 
 
 def plugin_over(version: PluginVersion, functions: tuple[Indexed, ...]) -> Finding | None:

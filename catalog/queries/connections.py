@@ -34,6 +34,13 @@ def named(name: str) -> Connection | None:
     return Connection.objects.filter(name=name).first()
 
 
+def standing_of(one: Connection) -> Standing | None:
+    """Whether somebody is signed in to a connection; None for one that nobody has to. Demands an open read."""
+    if one.credential != Credential.OAUTH:
+        return None
+    return Standing(one.sign_in.standing) if hasattr(one, "sign_in") else Standing.OUT
+
+
 def connections_page(tenant: UUID) -> tuple[tuple[ConnectionRow, ...], datetime]:
     """All connections of a tenant by name, and the time."""
     with db.read(tenant) as now:

@@ -17,7 +17,8 @@ from catalog.models import Function, Stage, Tool, Transport
 from catalog.queries import policies
 from catalog.queries.policy_entries import agents_now, standing_key
 from catalog.queries.policy_waiting import Show, sort_of
-from catalog.queries.trust import approved_entries
+from catalog.queries.trust import approved_entries, ever_approved
+from catalog.rules.estimates import ONE_IS_LONG
 from catalog.rules.kinds import Kind, Traits, traits_of
 from catalog.rules.policy_coverage import Entry, cover
 
@@ -28,7 +29,8 @@ _REMEMBERED: Final = 32  # tenants whose functions a process keeps in mind, at s
 @dataclass(frozen=True, slots=True)
 class Indexed:
     """One listed function. `fares` is what becomes of its calls by the policy, `unapproved` that it is an entry of a
-    remote listing that no standing approval covers."""
+    remote listing that no standing approval covers, `never_approved` that no entry of its
+    name ever was."""
 
     id: UUID
     plugin: str
@@ -39,11 +41,17 @@ class Indexed:
     fares: Show
     tokens: int
     unapproved: bool
+    never_approved: bool
 
     @property
     def label(self) -> str:
         """`tool.function`, which names it everywhere."""
         return f"{self.tool}.{self.name}"
+
+    @property
+    def long(self) -> bool:
+        """Whether its definition alone is worth a warning (RULES T2)."""
+        return self.tokens > ONE_IS_LONG
 
     @property
     def undeclared(self) -> bool:
@@ -64,6 +72,11 @@ def holding(tenant: UUID) -> tuple[int, int]:
     return sum(one.fares is Show.WAITS for one in found), len(found)
 
 
+def is_listed(tenant: UUID, label: str) -> bool:
+    """Whether `tool.function` names a function."""
+    return "." in label and any(one.label == label for one in functions_of(tenant))
+
+
 @lru_cache(_REMEMBERED)
 def _functions(tenant: UUID, gate: int, listings: tuple[UUID, ...], minute: datetime) -> tuple[Indexed, ...]:
     """By what it depends on; see the module."""
@@ -71,7 +84,7 @@ def _functions(tenant: UUID, gate: int, listings: tuple[UUID, ...], minute: date
         policy, _ = policies.in_force()
         current = Tool.objects.filter(plugin_version__stage=Stage.CURRENT).select_related("plugin_version__plugin")
         tools = {tool.pk: tool for tool in current}
-        approved, agents = approved_entries(tools.values()), agents_now()
+        approved, ever, agents = approved_entries(tools.values()), ever_approved(tools.values()), agents_now()
         found = list(
             Function.objects.filter(listing__current=True, tool__in=tools)
             .order_by("tool__slug", "name")
@@ -99,6 +112,7 @@ def _functions(tenant: UUID, gate: int, listings: tuple[UUID, ...], minute: date
             fares=sort_of(outlook),
             tokens=tokens or 0,
             unapproved=not trusted,
+            never_approved=tools[tool_id].transport == Transport.URL and (tool_id, name) not in ever,
         )
         for (pk, tool_id, name, does, title, _, _, _, tokens), (one, trusted), outlook in zip(
             found, traits, outlooks, strict=True

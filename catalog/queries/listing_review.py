@@ -9,9 +9,9 @@ from uuid import UUID
 from catalog.models import Function, Listing, Tool, Transport
 from catalog.queries.trust import approvals_of, approved_entries, trusted_by
 from catalog.rules.kinds import Traits, traits_of
-from catalog.rules.listing_diff import Change, Entry, ListingDiff, changes, compare
+from catalog.rules.listing_diff import Change, Entry, changes
 
-HISTORY: Final = 20  # listings that a tool's page shows
+HISTORY: Final = 5  # listings that a tool's page shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +92,15 @@ def count_waiting(tool: Tool) -> int:
     return sum((tool.pk, name, digest) not in approved for name, digest in rows)
 
 
-def history(tool: Tool) -> tuple[ListingRow, ...]:
+def history(tool: Tool, *, most: int = HISTORY) -> tuple[ListingRow, ...]:
     """The newest listings of a tool, newest first. Demands an open read."""
-    rows = list(Listing.objects.filter(tool=tool).order_by("-pk")[: HISTORY + 1])
+    rows = list(Listing.objects.filter(tool=tool).order_by("-pk")[: most + 1])
     entries: dict[UUID, dict[str, str]] = defaultdict(dict)
     listed = Function.objects.filter(listing__in=[row.pk for row in rows])
     for listing_id, name, digest in listed.values_list("listing_id", "name", "entry_digest"):
         entries[listing_id][name] = digest
     found = []
-    for at, row in enumerate(rows[:HISTORY]):
+    for at, row in enumerate(rows[:most]):
         old = entries[rows[at + 1].pk] if at + 1 < len(rows) else {}
         new = entries[row.pk]
         found.append(
@@ -119,13 +119,3 @@ def history(tool: Tool) -> tuple[ListingRow, ...]:
             )
         )
     return tuple(found)
-
-
-def diff_of(tool: Tool, listing_id: UUID) -> ListingDiff | None:
-    """What one listing changed from the one before it; None when it is none of the tool's. Demands an open read."""
-    row = Listing.objects.filter(tool=tool, pk=listing_id).first()
-    if row is None:
-        return None
-    old = Listing.objects.filter(tool=tool, pk__lt=row.pk).order_by("-pk").first()
-    before = [entry_of(one) for one in Function.objects.filter(listing=old)] if old else []
-    return compare(before, [entry_of(one) for one in Function.objects.filter(listing=row)])

@@ -19,13 +19,14 @@ from catalog.rules.kinds import undeclared
 from catalog.rules.manifest import MANIFEST
 from catalog.rules.sandbox import words_for
 
-SHOWN: Final = 8  # functions of one tool on the page of the whole catalog
+SHOWN: Final = 150  # functions of one tool on its page
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
     """One function. `undeclared` says why its kind is not known, `fix` what to paste."""
 
+    label: str
     name: str
     model_name: str
     does: str
@@ -83,7 +84,7 @@ class ToolRow:
 
     @property
     def first(self) -> tuple[FunctionRow, ...]:
-        """What the page of the whole catalog shows: all, or the biggest when there are many, by name."""
+        """What its page shows: all, or the biggest when there are very many, by name."""
         if len(self.functions) <= SHOWN:
             return self.functions
         biggest = sorted(self.functions, key=lambda function: (-function.tokens, function.name))[:SHOWN]
@@ -187,6 +188,7 @@ def _function(row: Function, cost: Cost, approved: Approved) -> FunctionRow:
     traits = traits_by(row, approved)
     trouble = undeclared(row.annotations, trusted=trusted_by(row, approved))
     return FunctionRow(
+        label=cost.label,
         name=row.name,
         model_name=row.model_name,
         does=row.description or row.title,

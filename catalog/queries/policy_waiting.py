@@ -54,6 +54,11 @@ class WaitingRow:
     sometimes: tuple[Sometimes, ...]
     fixes: tuple[Fix, ...]
 
+    @property
+    def label(self) -> str:
+        """`tool.function`, which names it everywhere."""
+        return f"{self.tool}.{self.function}"
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingPage:
@@ -123,6 +128,14 @@ def sort_of(outlook: Outlook) -> Show:
     return Show.SOMETIMES if outlook.sometimes else Show.RUNS
 
 
+def sometimes_of(outlook: Outlook) -> tuple[Sometimes, ...]:
+    """The rules by which some calls of a function fare otherwise, in words."""
+    return tuple(
+        Sometimes(rule.id, rule.title, Effect.ASK if rule.odd else rule.effect, ", and ".join(words.of_a_call(rule)))
+        for rule in outlook.sometimes
+    )
+
+
 def _row(policy: Policy, function: Function, outlook: Outlook, approved: Approved, now: datetime) -> WaitingRow:
     trusted = trusted_by(function, approved)
     trouble = undeclared(function.annotations, trusted=trusted)
@@ -132,11 +145,6 @@ def _row(policy: Policy, function: Function, outlook: Outlook, approved: Approve
         kind=outlook.entry.kind,
         why=why(outlook, trouble) if outlook.waits else "",
         rule=outlook.verdict.rule.title,
-        sometimes=tuple(
-            Sometimes(
-                rule.id, rule.title, Effect.ASK if rule.odd else rule.effect, ", and ".join(words.of_a_call(rule))
-            )
-            for rule in outlook.sometimes
-        ),
+        sometimes=sometimes_of(outlook),
         fixes=fixes(policy, outlook, trouble, now, trusted=trusted) if outlook.waits else (),
     )

@@ -2,17 +2,18 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from base import db
-from catalog.models import Function, ServerLog, Stage, Tool, Transport
-from catalog.queries.listing_review import ListingRow, diff_of, history
-from catalog.queries.pages import FunctionRow, ToolRow, tool_row
+from catalog.models import ServerLog, Stage, Standing, Tool, Transport
+from catalog.queries.connections import named, standing_of
+from catalog.queries.finding_list import findings_of_tool
+from catalog.queries.listing_review import ListingRow, history
+from catalog.queries.pages import ToolRow, tool_row
+from catalog.queries.sign_ins import shown_id
 from catalog.queries.switch_rows import SwitchRow, on_over
 from catalog.queries.trust import approvals_of
-from catalog.rules.estimates import Definition, as_sent
-from catalog.rules.listing_diff import ListingDiff
 from catalog.rules.manifest import TIMEOUT
 from catalog.rules.switching import Scope
 
@@ -22,20 +23,6 @@ DEFAULT: Final = "the default, which timeout: in its plugin’s manifest changes
 SHARED: Final = "One server is shared by this workspace's calls."
 ALONE: Final = "A server of its own for each job."
 REMOTE: Final = "A remote server, reached over a connection."
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """One function with everything its entry says."""
-
-    row: FunctionRow
-    description: str
-    sent: str
-    input_schema: Any
-    output_schema: Any
-    annotations: Any
-    meta: Any
-    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,33 +55,29 @@ class ToolPage:
     runs: str
     command_line: str
     connection: str
+    connection_id: str  # as its page shows it; empty when there is no such connection
+    standing: Standing | None  # of a connection that is signed in to
     limit_from: str
     cleanup: float
     startup: float
     warning: str
-    opened: Opened | None
     approved: tuple[ApprovedRow, ...]
     said: tuple[ServerSaid, ...]
     history: tuple[ListingRow, ...]
-    diff: ListingDiff | None
-    diff_of: str
+    findings: tuple[int, int]  # errors, warnings
     switches: tuple[SwitchRow, ...]
     now: datetime
 
 
-def tool_page(
-    tenant: UUID, slug: str, *, function: str = "", listing: UUID | None = None, log: bool = False
-) -> ToolPage | None:
-    """The tool's page; None when there is no such tool. `function` opens one entry, `listing` one change.
-
-    `log` is for people who may read what the server said.
-    """
+def tool_page(tenant: UUID, slug: str, *, log: bool = False) -> ToolPage | None:
+    """The tool's page; None when there is no such tool. `log` is for people who may read what the server said."""
     with db.read(tenant) as now:
         current = Tool.objects.filter(slug=slug, plugin_version__stage=Stage.CURRENT)
         tool = current.select_related("plugin_version__plugin").first()
         if tool is None:
             return None
         row = tool_row(tool)
+        reached = named(tool.connection) if tool.connection else None
         return ToolPage(
             tool_id=tool.pk,
             plugin=tool.plugin_version.plugin.name,
@@ -103,16 +86,16 @@ def tool_page(
             runs={Transport.STDIO: SHARED, Transport.SANDBOX: ALONE, Transport.URL: REMOTE}[Transport(tool.transport)],
             command_line=" ".join(str(word) for word in tool.argv),
             connection=tool.connection,
+            connection_id=shown_id(reached) if reached else "",
+            standing=standing_of(reached) if reached else None,
             limit_from=SAID if tool.timeout != TIMEOUT else DEFAULT,
             cleanup=tool.cleanup,
             startup=tool.startup,
             warning=_warning(row),
-            opened=_opened(tool, row, function) if function else None,
             approved=_approved(tool),
             said=_said(tool) if log else (),
             history=history(tool),
-            diff=diff_of(tool, listing) if listing else None,
-            diff_of=str(listing or ""),
+            findings=findings_of_tool(slug),
             switches=on_over((Scope.TOOL, slug), inside=[f"{slug}.{one.name}" for one in row.functions]),
             now=now,
         )
@@ -141,20 +124,3 @@ def _approved(tool: Tool) -> tuple[ApprovedRow, ...]:
 def _said(tool: Tool) -> tuple[ServerSaid, ...]:
     rows = ServerLog.objects.filter(tool=tool).order_by("-written_at")
     return tuple(ServerSaid(row.node_name, row.written_at, "\n".join(reversed(row.lines))) for row in rows)
-
-
-def _opened(tool: Tool, row: ToolRow, name: str) -> Opened | None:
-    found = Function.objects.filter(tool=tool, listing__current=True, name=name).first()
-    shown = next((one for one in row.functions if one.name == name), None)
-    if found is None or shown is None:
-        return None
-    return Opened(
-        row=shown,
-        description=found.description,
-        sent=as_sent(Definition(found.model_name, found.description, found.input_schema)),
-        input_schema=found.input_schema,
-        output_schema=found.output_schema,
-        annotations=found.annotations,
-        meta=found.meta,
-        digest=found.entry_digest,
-    )

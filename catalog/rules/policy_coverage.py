@@ -28,6 +28,11 @@ class Entry:
     kind: Kind
     open_world: bool
 
+    @property
+    def label(self) -> str:
+        """`tool.function`, which names it everywhere."""
+        return f"{self.tool}.{self.function}"
+
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
@@ -128,6 +133,12 @@ def _is_conditional(rule: Rule) -> bool:
     """Whether it takes a call to say if the rule holds."""
     parts = (rule.agent, rule.starter, rule.tainted, rule.rate, rule.repeated)
     return bool(rule.arguments) or any(part is not None for part in parts) or rule.effect is Effect.WAIT
+
+
+def is_of_a_call(rule: Rule) -> bool:
+    """Whether it takes more of a call than its agent and starter to say if the rule holds."""
+    counts = (rule.tainted, rule.rate, rule.repeated)
+    return bool(rule.arguments) or any(part is not None for part in counts) or rule.effect is Effect.WAIT
 
 
 def _is_about(rule: Rule, entry: Entry) -> bool:

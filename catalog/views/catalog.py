@@ -7,15 +7,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from base.htmx import page as answer
-from catalog.operations import listings
+from catalog.operations import listings as listing
 from catalog.queries.agent_pages import agent_page, agents_page
 from catalog.queries.catalog_overview import catalog_overview
-from catalog.queries.function_index import functions_of
+from catalog.queries.listing_pages import listings_page
 from catalog.queries.pages import catalog_page
 from catalog.queries.skill_list import skills_page
-from catalog.queries.tool_page import tool_page
+from catalog.queries.tool_list import tools_page
 from catalog.rules.estimates import ERROR, METHOD
-from catalog.rules.reviewing import why_not_review
 from tenants.models import Role
 from tenants.views.place import actor_of, seat_of, seat_with
 
@@ -38,19 +37,19 @@ def plugins(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def tools(request: HttpRequest) -> HttpResponse:
-    """Every tool with its biggest functions."""
-    context = {"page": catalog_page(seat_of(request).tenant), **ABOUT}
+    """Every tool, those that need somebody first; `?show=trouble` shows these alone."""
+    found, now = tools_page(seat_of(request).tenant)
+    trouble = request.GET.get("show", "") == "trouble"
+    troubled = [tool for tool in found if tool.troubled]
+    context = {
+        "tools": troubled if trouble else found,
+        "trouble": trouble,
+        "troubled": len(troubled),
+        "all": len(found),
+        "now": now,
+        **ABOUT,
+    }
     return answer(request, "catalog/tools.html", context, parts=["tools-page"])
-
-
-@require_GET
-def functions(request: HttpRequest) -> HttpResponse:
-    """Every function; `?tool=` and `?kind=` narrow the list."""
-    tool_, kind = request.GET.get("tool", ""), request.GET.get("kind", "")
-    found = functions_of(seat_of(request).tenant)
-    rows = [one for one in found if tool_ in ("", one.tool) and kind in ("", one.traits.kind)]
-    context = {"rows": rows, "here": request.GET.urlencode(), **ABOUT}
-    return answer(request, "catalog/functions.html", context, parts=["functions-page"])
 
 
 @require_GET
@@ -60,25 +59,22 @@ def skills(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-def tool(request: HttpRequest, slug: str) -> HttpResponse:
-    """One tool: `?function=` opens an entry, `?listing=` what that listing changed."""
+def listings(request: HttpRequest, slug: str) -> HttpResponse:
+    """A tool's listings; `?from=` and `?to=` say which two stand side by side."""
     seat = seat_of(request)
-    function = request.GET.get("function", "")[:128]
-    may_see_server = seat.may(Role.AUTHOR)
-    listing = _uuid(request.GET.get("listing", ""))
-    page = tool_page(seat.tenant, slug, function=function, listing=listing, log=may_see_server)
-    if page is None or (function and page.opened is None):
+    before, after = _uuid(request.GET.get("from", "")), _uuid(request.GET.get("to", ""))
+    page = listings_page(seat.tenant, slug, before=before, after=after)
+    if page is None:
         raise Http404
-    context = {"page": page, "may_see_server": may_see_server, "why_not": why_not_review(seat.role), **ABOUT}
-    context["address"] = request.get_full_path()
-    return answer(request, "catalog/tool.html", context, parts=["tool-page"])
+    context = {"page": page, "address": request.get_full_path()}
+    return answer(request, "catalog/listings.html", context, parts=["listings-page"])
 
 
 @require_POST
 def list_again(request: HttpRequest, slug: str) -> HttpResponse:
     """Have its server started anew and asked what it offers."""
     seat = seat_with(request, Role.AUTHOR)
-    if not listings.list_anew(tenant=seat.tenant, tool=slug, actor=actor_of(request)):
+    if not listing.list_anew(tenant=seat.tenant, tool=slug, actor=actor_of(request)):
         raise Http404
     return HttpResponseRedirect(reverse("tool", args=[slug]))
 

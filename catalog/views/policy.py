@@ -1,5 +1,6 @@
 """The tool policy: what is in force and what it comes to, its versions, and its editor. Admins change it, by POST."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -16,6 +17,7 @@ from catalog.queries import policy_pages as pages
 from catalog.queries.policy_waiting import Show, waiting_page
 from catalog.rules.policy_diff import compare
 from catalog.rules.policy_editing import NOTE_LONGEST, spell, why_not_edit
+from catalog.rules.policy_fixes import Fix, Way
 from catalog.views import policy_draft
 from tenants.views.place import actor_of, seat_of
 
@@ -47,15 +49,16 @@ def waiting(request: HttpRequest) -> HttpResponse:
         "newer": urlencode({**filters, "page": at - 1}) if at > 1 else "",
         "older": urlencode({**filters, "page": at + 1}) if page.more else "",
         "sorts": [(urlencode({**filters, "show": str(sort)}), sort, count) for sort, count in page.counts],
-        "rows": [(row, [(fix, _adding(fix.paste, str(fix.way))) for fix in row.fixes]) for row in page.rows],
+        "rows": [(row, with_adding(row.fixes)) for row in page.rows],
         "why_not": why_not_edit(seat.role),
     }
     return answer(request, "catalog/waiting.html", context, parts=["waiting-page"])
 
 
-def _adding(paste: str, way: str) -> str:
-    """The address of the editor with this rule added to the draft."""
-    return f"{reverse('policy-edit')}?{urlencode({'add': paste})}" if way == "rule" else ""
+def with_adding(fixes: Iterable[Fix]) -> list[tuple[Fix, str]]:
+    """Each way out, with the address of the editor that has its rule in the draft; empty where it is no rule."""
+    editor = reverse("policy-edit")
+    return [(fix, f"{editor}?{urlencode({'add': fix.paste})}" if fix.way is Way.RULE else "") for fix in fixes]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

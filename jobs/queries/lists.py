@@ -9,8 +9,8 @@ from uuid import UUID
 from django.db.models import Count, Q, QuerySet
 
 from base import db, ids
-from catalog.models import Agent
-from jobs.models import Hold, Job
+from catalog.models import Agent, Function
+from jobs.models import Call, Hold, Job
 from jobs.rules.states import JOB_FINAL, JobState
 from jobs.rules.why import Why, sentence
 
@@ -33,6 +33,7 @@ class JobFilter:
     view: str = "all"
     agent: str = ""
     words: str = ""
+    function: str = ""  # `tool.function` that a job called
     before: UUID | None = None
     newest: UUID | None = None
 
@@ -106,6 +107,10 @@ def _fitting(wanted: JobFilter) -> QuerySet[Job]:
         jobs = jobs.filter(state__in=states)
     if wanted.agent:
         jobs = jobs.filter(agent_name=wanted.agent)
+    if wanted.function:
+        tool, _, name = wanted.function.partition(".")
+        rows = Function.objects.filter(tool__slug=tool, name=name)
+        jobs = jobs.filter(pk__in=Call.objects.filter(function__in=rows).values("job"))
     for word in wanted.words.split()[:6]:
         jobs = jobs.filter(Q(title__icontains=word) | Q(agent_name__icontains=word))
     return jobs

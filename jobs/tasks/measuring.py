@@ -5,7 +5,7 @@ from uuid import UUID
 from base import db, sandbox
 from base.clock import boot_time
 from catalog.models import Tool
-from catalog.operations import listings
+from catalog.operations import linting, listings
 from jobs.node.node import Node
 from jobs.node.values import CannotMeasure
 from jobs.operations import listings_changed
@@ -23,7 +23,7 @@ def look_at_sandboxes() -> None:
 def measure(node: Node, *, tenant: UUID, tool_id: UUID) -> None:
     """Measure one tool now. A server that cannot be listed is tried again later, and its page says why.
 
-    What waits by an entry that is described otherwise now is asked anew (RULES C3).
+    What waits by an entry that is described otherwise now is asked anew (RULES C3). Then it is linted, for the pages.
     """
     began = boot_time()
     with db.write(tenant):
@@ -36,6 +36,7 @@ def measure(node: Node, *, tenant: UUID, tool_id: UUID) -> None:
     else:
         listings.store(tenant=tenant, tool_id=tool_id, measured=measured, began=began)
         listings_changed.ask_anew(tenant=tenant, tool_id=tool_id)
+        linting.lint_tool(tenant=tenant, tool_id=tool_id)
 
 
 def keep_seen(*, tenant: UUID, tool_id: UUID, seen: Sighting) -> None:

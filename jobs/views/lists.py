@@ -38,18 +38,20 @@ def jobs(request: HttpRequest) -> HttpResponse:
         view=request.GET.get("view", "all") if request.GET.get("view") in VIEWS else "all",
         agent=request.GET.get("agent", "")[:64],
         words=request.GET.get("q", "")[:200],
+        function=request.GET.get("function", "").replace("\0", "")[:200],
         before=_job_id(request.GET.get("before")),
         newest=_job_id(request.GET.get("newest")),
     )
     shown = jobs_page(seat.tenant, wanted)
     fresh = {"view": wanted.view, "agent": wanted.agent, "q": wanted.words}
+    fresh |= {"function": wanted.function} if wanted.function else {}
     here = fresh | ({"newest": shown.top} if shown.top else {})
     if wanted.before:
         here["before"] = ids.show(ids.JOB, wanted.before)
     context = {
         "page": shown,
         "wanted": wanted,
-        "filtered": bool(wanted.agent or wanted.words or wanted.view != "all"),
+        "filtered": bool(wanted.agent or wanted.words or wanted.function or wanted.view != "all"),
         "views": [(key, _Tab(text, urlencode(fresh | {"view": key}))) for key, (text, _) in VIEWS.items()],
         "here": urlencode(here),
         "fresh": urlencode(fresh),

@@ -26,4 +26,5 @@ def test_a_page_of_the_catalog_follows_what_is_listed(page: Page, world: World, 
         tenant=world.tenant, tool_id=tool, measured=MeasuredListing("d" * 64, "2025-06-18", "shop", "2", found)
     )
     expect(page.get_by_text("it ended with code 2")).to_have_count(0, timeout=4_000)
-    expect(page.get_by_text(found[0].name, exact=True).first).to_be_visible()
+    page.goto("/catalog/functions/")
+    expect(page.get_by_role("link", name=f"shop.{found[0].name}")).to_be_visible()

@@ -140,9 +140,9 @@ def test_undeclared_functions_are_marked_and_one_of_them_waits(person: Page) -> 
     expect(row).to_contain_text("undeclared")
     row.get_by_text("How to declare it").click()
     expect(row.locator("pre")).to_contain_text("destructive_hint")
-    person.goto("/catalog/tools/")
-    shred = person.locator("#tool-archive").get_by_role("row").filter(has_text="shred")
-    expect(shred).to_contain_text("its entry in the remote server's listing is not approved")
+    person.goto("/catalog/functions/?tool=archive&kind=undeclared")
+    person.get_by_role("link", name="archive.shred").click()
+    expect(person.locator("main")).to_contain_text("its entry in the remote server's listing is not approved")
     expect(open_question(person, "billing.export_ledger")).to_contain_text("undeclared")
 
 
@@ -162,8 +162,8 @@ def test_the_public_server_runs_or_its_page_says_why_not(demo: Studio, person: P
         return demo.said("started a job of patient-one") or demo.said("plugin everything cannot run: ")
 
     assert until(decided, STARTED_IN), demo.lines
-    person.goto("/catalog/tools/")
-    card = person.locator("#tool-everything")
+    person.goto("/catalog/tools/everything/")
+    card = person.locator("#tool-page")
     if demo.said("started a job of patient-one"):
         expect(card).to_contain_text("trigger-long-running-operation")
         expect(open_call(person, "patient-one", "everything.trigger")).to_contain_text("of 15")
@@ -175,7 +175,8 @@ def test_on_a_phone_no_page_of_the_catalog_is_cut_off_or_breaks_a_name(person: P
     tool, agents = "/catalog/tools/billing/", "/catalog/agents/"
     with on_a_phone(person):
         lists = ("/catalog/", "/catalog/plugins/", "/catalog/tools/", "/catalog/functions/", "/catalog/skills/")
-        for path in (*lists, tool, f"{tool}?function=charge", agents, f"{agents}know-it-all/", "/jobs/"):
+        more = ("/catalog/functions/billing.charge/", "/catalog/findings/", f"{tool}listings/")
+        for path in (*lists, *more, tool, agents, f"{agents}know-it-all/", "/jobs/"):
             person.goto(path)
             assert person.evaluate("document.documentElement.scrollWidth") == 390, path
             assert person.evaluate(CUT_OFF) == [], path

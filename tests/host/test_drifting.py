@@ -151,7 +151,7 @@ def test_a_listing_that_changed_after_its_approval_is_never_called_and_shown_as_
     assert len(drifting.server.calls()) == made
     until(lambda: not standing(world), "the approval still stands", 20)
     changed = listings(world)[len(first)]
-    assert told in page(world, f"/catalog/tools/shop/?listing={changed}")
+    assert told in page(world, f"/catalog/tools/shop/listings/?to={changed}")
     assert "to approve" in page(world, "/catalog/")
 
 

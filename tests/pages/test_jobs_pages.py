@@ -330,7 +330,7 @@ def test_find_goes_to_what_an_id_names(database: Postgres) -> None:
 
 
 def test_the_catalog_marks_an_undeclared_function_and_gives_the_fix(database: Postgres) -> None:
-    html = text_of(visitor(a_world()).get("/catalog/tools/"))
+    html = text_of(visitor(a_world()).get("/catalog/tools/shop/"))
     assert "it has no annotations" in html
     assert "@server.tool(annotations=ToolAnnotations(" in html
     assert "destructive_hint=False" in html

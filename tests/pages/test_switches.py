@@ -212,7 +212,7 @@ def test_a_switch_that_is_on_is_on_every_page_it_concerns_and_is_not_thrown_twic
     assert "on already" in text_of(again)
     told = {
         "/catalog/tools/shop/": ["tool shop is stopped", "it books twice"],
-        "/catalog/tools/shop/?function=note": ["scope=function&amp;target=shop.note"],
+        "/catalog/functions/shop.note/": ["scope=function&amp;target=shop.note"],
         "/catalog/agents/clerk/": ["agent clerk is paused", "a look first"],
         "/": ["tool shop is stopped", "agent clerk is paused"],
         "/catalog/switches/": ["2 on", "it books twice", "a look first"],

@@ -1,0 +1,96 @@
+"""Linting what the studio runs: once for each state of a plugin's files and listings, kept for the pages to read.
+
+It takes seconds for thousands of functions, so no page does it: a node does, when it has listed a tool, and whoever
+registers a plugin.
+"""
+
+import logging
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from base import db, folders
+from catalog import wake
+from catalog.models import Function, LintFinding, LintReport, Listing, PluginVersion, Stage, Tool
+from catalog.rules.findings import Finding, Severity
+from catalog.rules.lint import FILES
+from catalog.rules.linting import Placed, key_of, lint_listed
+from catalog.rules.manifest import MANIFEST
+from catalog.rules.servers import ListedFunction
+
+_log: Final = logging.getLogger(__name__)
+_ENTRY: Final = ("name", "title", "description", "input_schema", "output_schema", "annotations", "meta", "entry_digest")
+
+
+def lint_tool(*, tenant: UUID, tool_id: UUID) -> bool:
+    """Lint the plugin version that a tool is of."""
+    with db.read(tenant):
+        version = Tool.objects.values_list("plugin_version_id", flat=True).get(pk=tool_id)
+    return lint_version(tenant=tenant, version_id=version)
+
+
+def lint_version(*, tenant: UUID, version_id: UUID) -> bool:
+    """Lint a plugin version with the listings of now. False when that was done before, or it is not current.
+
+    What changes while it is linted is linted by whoever changed it.
+    """
+    with db.read(tenant):
+        version = PluginVersion.objects.get(pk=version_id)
+        key, listings = _state(version)
+        if version.stage != Stage.CURRENT or LintReport.objects.filter(plugin_version=version, linted=key).exists():
+            return False
+        listed = {slug: tuple(_entries(listing)) for slug, listing in listings.items()}
+    found = _lint(version, listed)
+    with db.write(tenant) as now:
+        version = PluginVersion.objects.select_for_update(no_key=True).get(pk=version_id)
+        if _state(version)[0] != key:
+            return False
+        LintFinding.objects.filter(plugin_version=version).delete()
+        LintFinding.objects.bulk_create(_row(version, place, one) for place, one in enumerate(found))
+        errors = sum(one.finding.severity is Severity.ERROR for one in found)
+        counted = {"linted": key, "errors": errors, "warnings": len(found) - errors, "made_at": now}
+        LintReport.objects.update_or_create(
+            plugin_version=version, defaults=counted, create_defaults=counted | {"tenant_id": tenant}
+        )
+        wake.changed()
+    return True
+
+
+def _state(version: PluginVersion) -> tuple[str, dict[str, Listing]]:
+    """What a report of now would be of, and the listings. Demands an open read or write."""
+    current = Listing.objects.filter(tool__plugin_version=version, current=True).select_related("tool")
+    listings = {one.tool.slug: one for one in current}
+    return key_of(version.digest, {slug: one.digest for slug, one in listings.items()}), listings
+
+
+def _lint(version: PluginVersion, listed: dict[str, tuple[ListedFunction, ...]]) -> tuple[Placed, ...]:
+    try:
+        files = folders.files_of(Path(version.folder))
+    except (folders.BadFolder, OSError) as error:
+        _log.warning("plugin version %s cannot be linted: %s", version.pk, error)
+        what = "its files, as they were registered, cannot be read here"
+        return (Placed(Finding(Severity.ERROR, FILES, MANIFEST, 0, "", what, "register the plugin again")),)
+    return lint_listed(files, listed)
+
+
+def _entries(listing: Listing) -> list[ListedFunction]:
+    rows = Function.objects.filter(listing=listing).order_by("name").values_list(*_ENTRY)
+    return [ListedFunction(*row) for row in rows]
+
+
+def _row(version: PluginVersion, place: int, one: Placed) -> LintFinding:
+    found = one.finding
+    return LintFinding(
+        tenant_id=version.tenant_id,
+        plugin_version=version,
+        place=place,
+        severity=found.severity,
+        code=found.code,
+        tool=one.tool,
+        function=one.function,
+        file=found.file,
+        line=found.line,
+        key=found.key,
+        message=found.message,
+        fix=found.fix,
+    )

@@ -1,0 +1,170 @@
+"""Lint across the tenant: what was found of every plugin and remote tool, and of what agents send together."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Count, Q, QuerySet, Sum
+
+from base import db
+from catalog.models import LintFinding, LintReport, PluginVersion, Stage
+from catalog.queries.costs import agents_now
+from catalog.rules.budgets import BUDGET, agent_finding
+from catalog.rules.findings import Finding, Severity
+
+A_PAGE: Final = 50
+OF_AGENTS: Final = "limits.tool_tokens"  # the key of an agent's budget
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRow:
+    """One finding with what it is of. `agent` is named where it is an agent's budget."""
+
+    finding: Finding
+    plugin: str
+    tool: str = ""
+    function: str = ""
+    agent: str = ""
+
+    @property
+    def label(self) -> str:
+        """What it is of, in a word."""
+        return f"{self.tool}.{self.function}" if self.function else self.tool or self.agent or self.plugin
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsPage:
+    """One page of findings, errors first. The counts beside the choices are of all there are."""
+
+    rows: tuple[FindingRow, ...]
+    found: int
+    page: int
+    severities: tuple[tuple[Severity, int], ...]
+    codes: tuple[tuple[str, int], ...]
+    plugins: tuple[tuple[str, int], ...]
+    tools: tuple[str, ...]
+    waiting: tuple[str, ...]  # plugins that were not linted yet
+    now: datetime
+
+    @property
+    def first(self) -> int:
+        """The place of the first row, from 1."""
+        return (self.page - 1) * A_PAGE + 1
+
+    @property
+    def last(self) -> int:
+        """The place of the last row."""
+        return self.first + len(self.rows) - 1
+
+    @property
+    def more(self) -> bool:
+        """Whether there is a page after it."""
+        return self.last < self.found
+
+    @property
+    def all(self) -> int:
+        """How many there are without a filter."""
+        return sum(count for _, count in self.severities)
+
+
+def findings_page(
+    tenant: UUID, *, severity: str = "", code: str = "", plugin: str = "", tool: str = "", page: int = 1
+) -> FindingsPage:
+    """One page of what fits; past the end it is the last page.
+
+    An agent's budget is told by what it sends here, also of other plugins' functions, not by its own plugin alone.
+    """
+    with db.read(tenant) as now:
+        kept = _kept()
+        agents = _of_agents()
+        by_code = Counter(dict(_counted(kept, "code"))) + Counter(row.finding.code for row in agents)
+        by_plugin = Counter(dict(_counted(kept, "plugin_version__plugin__name"))) + Counter(r.plugin for r in agents)
+        severe = Counter(dict(_counted(kept, "severity"))) + Counter(str(row.finding.severity) for row in agents)
+        tools = tuple(kept.exclude(tool="").order_by("tool").values_list("tool", flat=True).distinct())
+        fit_agents = [row for row in agents if _fits(row, severity, code, plugin, tool)]
+        fit = kept.filter(_wanted(severity, code, plugin, tool))
+        found = len(fit_agents) + fit.count()
+        page = max(1, min(page, -(-found // A_PAGE)))
+        rows = _slice(fit_agents, fit, (page - 1) * A_PAGE)
+        versions = PluginVersion.objects.filter(stage=Stage.CURRENT, lint_report__isnull=True)
+        waiting = tuple(versions.order_by("plugin__name").values_list("plugin__name", flat=True))
+    return FindingsPage(
+        rows=rows,
+        found=found,
+        page=page,
+        severities=tuple((one, severe[one]) for one in Severity),
+        codes=tuple(sorted(by_code.items())),
+        plugins=tuple(sorted(by_plugin.items())),
+        tools=tools,
+        waiting=waiting,
+        now=now,
+    )
+
+
+def findings_of(tool: str, function: str) -> tuple[FindingRow, ...]:
+    """What lint found of one function. Demands an open read."""
+    rows = _kept().filter(tool=tool, function=function).order_by("place")
+    return tuple(map(_row, rows))
+
+
+def findings_of_tool(tool: str) -> tuple[int, int]:
+    """(errors, warnings) of a tool and its functions. Demands an open read."""
+    counts = dict(_counted(_kept().filter(tool=tool), "severity"))
+    return counts.get(Severity.ERROR, 0), counts.get(Severity.WARNING, 0)
+
+
+def how_many() -> tuple[int, int]:
+    """(errors, warnings) that lint keeps of all plugins, agents' budgets apart. Demands an open read."""
+    rows = LintReport.objects.filter(plugin_version__stage=Stage.CURRENT)
+    counted = rows.aggregate(errors=Sum("errors"), warnings=Sum("warnings"))
+    return counted["errors"] or 0, counted["warnings"] or 0
+
+
+def findings_in_all(tenant: UUID) -> tuple[int, int]:
+    """The same for the navigation."""
+    with db.read(tenant):
+        return how_many()
+
+
+def _kept() -> QuerySet[LintFinding]:
+    rows = LintFinding.objects.filter(plugin_version__stage=Stage.CURRENT)
+    return rows.exclude(code=BUDGET, key=OF_AGENTS).select_related("plugin_version__plugin")
+
+
+def _counted(rows: QuerySet[LintFinding], by: str) -> Iterable[tuple[str, int]]:
+    return rows.order_by(by).values_list(by).annotate(Count("pk"))
+
+
+def _wanted(severity: str, code: str, plugin: str, tool: str) -> Q:
+    wanted = {"severity": severity, "code": code, "plugin_version__plugin__name": plugin, "tool": tool}
+    return Q(**{name: value for name, value in wanted.items() if value})
+
+
+def _fits(row: FindingRow, severity: str, code: str, plugin: str, tool: str) -> bool:
+    return (
+        severity in ("", row.finding.severity)
+        and code in ("", row.finding.code)
+        and plugin in ("", row.plugin)
+        and not tool
+    )
+
+
+def _slice(agents: list[FindingRow], kept: QuerySet[LintFinding], start: int) -> tuple[FindingRow, ...]:
+    """Agents over their budgets come first: each is an error of every request."""
+    first = agents[start : start + A_PAGE]
+    left, skipped = A_PAGE - len(first), max(0, start - len(agents))
+    ordered = kept.order_by("severity", "plugin_version__plugin__name", "place")
+    return (*first, *map(_row, ordered[skipped : skipped + left] if left else ()))
+
+
+def _of_agents() -> list[FindingRow]:
+    found = [(agent_finding(one.cost), one) for one in agents_now() if one.cost.over]
+    return [FindingRow(finding, one.plugin, agent=one.spec.name) for finding, one in found if finding is not None]
+
+
+def _row(one: LintFinding) -> FindingRow:
+    finding = Finding(Severity(one.severity), one.code, one.file, one.line, one.key, one.message, one.fix)
+    return FindingRow(finding, one.plugin_version.plugin.name, one.tool, one.function)
