@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 from base import ids
 from base.htmx import page as answer
 from catalog.queries.costs import over_budget
-from catalog.queries.finding_list import findings_in_all
+from catalog.queries.finding_list import how_many
 from catalog.queries.function_index import holding, is_listed
 from jobs.queries import overview as figures
 from tenants.views.place import seat_of
@@ -106,7 +106,7 @@ def shell(request: HttpRequest) -> dict[str, object]:
     name = (match.url_name or "") if match else ""
     return {
         "shell": SimpleLazyObject(lambda: _shell(request, PLACES.get(name, ""), SECTIONS.get(name, ""))),
-        "found_by_lint": SimpleLazyObject(lambda: findings_in_all(seat_of(request).tenant)),
+        "found_by_lint": SimpleLazyObject(lambda: how_many(seat_of(request).tenant)),
     }
 
 

@@ -3,8 +3,7 @@
 from django.urls import URLPattern, URLResolver, path, register_converter
 from django.urls.converters import StringConverter
 
-from approvals.views import functions as function_pages
-from approvals.views import listings, policy_tries, queue, switches, together, tools
+from approvals.views import function_page, listings, policy_tries, queue, switches, together, tool_page
 from catalog.api import tokens
 from catalog.views import catalog, connections, findings, functions, policy
 from jobs.views import lists as jobs
@@ -41,10 +40,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/plugins/", catalog.plugins, name="plugins"),
     path("catalog/tools/", catalog.tools, name="tools"),
     path("catalog/functions/", functions.functions, name="functions"),
-    path("catalog/functions/<plain:label>/", function_pages.function, name="function"),
+    path("catalog/functions/<plain:label>/", function_page.function, name="function"),
     path("catalog/findings/", findings.findings, name="findings"),
     path("catalog/skills/", catalog.skills, name="skills"),
-    path("catalog/tools/<plain:slug>/", tools.tool, name="tool"),
+    path("catalog/tools/<plain:slug>/", tool_page.tool, name="tool"),
     path("catalog/tools/<plain:slug>/listings/", catalog.listings, name="listings"),
     path("catalog/tools/<plain:slug>/review/", listings.review, name="review-listing"),
     path("catalog/tools/<plain:slug>/list-again/", catalog.list_again, name="list-again"),

@@ -82,6 +82,7 @@ class Overview:
 def catalog_overview(tenant: UUID) -> Overview:
     """The overview of a tenant's catalog."""
     functions = functions_of(tenant)
+    errors, warnings = how_many(tenant)
     with db.read(tenant) as now:
         tools = tool_states(functions)
         versions = list(PluginVersion.objects.filter(stage=Stage.CURRENT).select_related("plugin"))
@@ -90,7 +91,6 @@ def catalog_overview(tenant: UUID) -> Overview:
         agents = Agent.objects.filter(plugin_version__in=current).count()
         skills = Skill.objects.filter(plugin_version__in=current).count()
         _, number = in_force()
-        errors, warnings = how_many()
     kinds = Counter(one.traits.kind for one in functions)
     return Overview(
         tools=tools,

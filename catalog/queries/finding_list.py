@@ -4,18 +4,21 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet
 
 from base import db
-from catalog.models import LintFinding, LintReport, PluginVersion, Stage
+from catalog.models import LintFinding, PluginVersion, Stage
 from catalog.queries.costs import agents_now
+from catalog.queries.policy_entries import standing_key
 from catalog.rules.budgets import BUDGET, agent_finding
 from catalog.rules.findings import Finding, Severity
 
 A_PAGE: Final = 50
+_REMEMBERED: Final = 64  # tenants whose agents over budget a process keeps in mind
 OF_AGENTS: Final = "limits.tool_tokens"  # the key of an agent's budget
 
 
@@ -77,9 +80,9 @@ def findings_page(
 
     An agent's budget is told by what it sends here, also of other plugins' functions, not by its own plugin alone.
     """
+    agents = _of_agents(tenant)
     with db.read(tenant) as now:
         kept = _kept()
-        agents = _of_agents()
         by_code = Counter(dict(_counted(kept, "code"))) + Counter(row.finding.code for row in agents)
         by_plugin = Counter(dict(_counted(kept, "plugin_version__plugin__name"))) + Counter(r.plugin for r in agents)
         severe = Counter(dict(_counted(kept, "severity"))) + Counter(str(row.finding.severity) for row in agents)
@@ -116,17 +119,12 @@ def findings_of_tool(tool: str) -> tuple[int, int]:
     return counts.get(Severity.ERROR, 0), counts.get(Severity.WARNING, 0)
 
 
-def how_many() -> tuple[int, int]:
-    """(errors, warnings) that lint keeps of all plugins, agents' budgets apart. Demands an open read."""
-    rows = LintReport.objects.filter(plugin_version__stage=Stage.CURRENT)
-    counted = rows.aggregate(errors=Sum("errors"), warnings=Sum("warnings"))
-    return counted["errors"] or 0, counted["warnings"] or 0
-
-
-def findings_in_all(tenant: UUID) -> tuple[int, int]:
-    """The same for the navigation."""
+def how_many(tenant: UUID) -> tuple[int, int]:
+    """(errors, warnings) there are, as the page counts them."""
+    agents = len(_of_agents(tenant))
     with db.read(tenant):
-        return how_many()
+        counts = dict(_counted(_kept(), "severity"))
+    return counts.get(Severity.ERROR, 0) + agents, counts.get(Severity.WARNING, 0)
 
 
 def _kept() -> QuerySet[LintFinding]:
@@ -160,9 +158,18 @@ def _slice(agents: list[FindingRow], kept: QuerySet[LintFinding], start: int) ->
     return (*first, *map(_row, ordered[skipped : skipped + left] if left else ()))
 
 
-def _of_agents() -> list[FindingRow]:
-    found = [(agent_finding(one.cost), one) for one in agents_now() if one.cost.over]
-    return [FindingRow(finding, one.plugin, agent=one.spec.name) for finding, one in found if finding is not None]
+def _of_agents(tenant: UUID) -> tuple[FindingRow, ...]:
+    with db.read(tenant):
+        key = standing_key()
+    return _agents(tenant, *key) if key else ()
+
+
+@lru_cache(_REMEMBERED)
+def _agents(tenant: UUID, gate: int, listings: tuple[UUID, ...], minute: datetime) -> tuple[FindingRow, ...]:
+    """By what it depends on, which is `standing_key`."""
+    with db.read(tenant):
+        found = [(agent_finding(one.cost), one) for one in agents_now() if one.cost.over]
+    return tuple(FindingRow(finding, one.plugin, agent=one.spec.name) for finding, one in found if finding is not None)
 
 
 def _row(one: LintFinding) -> FindingRow:

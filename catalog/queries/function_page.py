@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from base import db
-from catalog.models import Agent, EntryApproval, Function, Listing, Stage, Tool, Transport
+from catalog.models import Agent, EntryApproval, Function, LintReport, Listing, Stage, Tool, Transport
 from catalog.queries import policies
 from catalog.queries.finding_list import FindingRow, findings_of
 from catalog.queries.policy_waiting import Sometimes, sometimes_of
@@ -97,6 +97,7 @@ class FunctionPage:
     agents: tuple[GrantedTo, ...]
     agents_in_all: int
     findings: tuple[FindingRow, ...]
+    linted: bool
     digest: str
     measured_at: datetime
     past: tuple[EntryChange, ...]
@@ -183,6 +184,7 @@ def _page(row: Function, now: datetime) -> FunctionPage:
         ),
         agents_in_all=len(granted_to),
         findings=findings_of(tool.slug, row.name),
+        linted=LintReport.objects.filter(plugin_version=version).exists(),
         digest=row.entry_digest,
         measured_at=row.listing.measured_at,
         past=_past(tool, row.name, [(listing, digest) for _, digest, listing, of in rows if of == tool.pk]),

@@ -19,7 +19,8 @@ _LISTED: Final = (
 _KEY: Final = """
 SELECT g.version, date_trunc('minute', oz0_now()), ARRAY(SELECT l.id FROM catalog_listing l
     JOIN catalog_tool t ON t.id = l.tool_id JOIN catalog_pluginversion v ON v.id = t.plugin_version_id
-    WHERE l.current AND v.stage = %s ORDER BY l.id)
+    WHERE l.current AND v.stage = %s ORDER BY l.id),
+    ARRAY(SELECT id FROM catalog_pluginversion WHERE stage = %s ORDER BY id)
 FROM tenants_gate g
 """
 
@@ -67,13 +68,13 @@ def ground(now: datetime) -> Ground:
 def standing_key() -> tuple[int, tuple[UUID, ...], datetime] | None:
     """What everything told of functions and the policy depends on; None without a gate. Demands an open read.
 
-    It is (the gate's version, the listings there are, a time): the gate moves with the policy and with approvals, the
-    time with the minute in which a rule may end. Where no rule ends it moves after ten minutes all the same: a
-    connection may lead elsewhere.
+    It is (the gate's version, the listings and plugin versions there are, a time): the gate moves with the policy and
+    with approvals, the time with the minute in which a rule may end. Where no rule ends it moves after ten minutes all
+    the same: a connection may lead elsewhere.
     """
-    found = prepared.fetch_one(_KEY, [Stage.CURRENT])
+    found = prepared.fetch_one(_KEY, [Stage.CURRENT, Stage.CURRENT])
     ends = any(rule.until is not None for rule in policies.in_force()[0].rules)
     if found is None:
         return None
-    gate, minute, listings = found
-    return gate, tuple(listings), minute if ends else minute.replace(minute=minute.minute // 10 * 10)
+    gate, minute, listings, versions = found
+    return gate, (*listings, *versions), minute if ends else minute.replace(minute=minute.minute // 10 * 10)

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.rules.budgets import TOKENS
 from catalog.rules.findings import Finding
 from catalog.rules.lint import DAMAGED, NOT_MEASURED, OLD, lint, unreadable
 from catalog.rules.listing_file import PluginListing, sources_digest
@@ -47,8 +46,7 @@ def key_of(digest: str, listings: Mapping[str, str]) -> str:
 
 
 def _placed(finding: Finding, tools: set[str], listed: Mapping[str, tuple[ListedFunction, ...]]) -> Placed:
-    label = finding.message.partition(": ")[0] if finding.code == TOKENS else finding.key
-    tool, _, function = label.partition(".")
+    tool, _, function = finding.key.partition(".")
     if tool not in tools:
         return Placed(finding)
     names = {one.name for one in listed.get(tool, ())}

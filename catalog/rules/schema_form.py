@@ -269,6 +269,8 @@ def _type(schema: Mapping[str, Any], way: _Way) -> str:
         told = "object" if "properties" in schema else "array" if "items" in schema else None
     if told is None and "const" in schema:
         return "always the same"
+    if told is None and isinstance(schema.get("enum"), list):
+        return "a choice"
     if told is None:
         shapes = {"oneOf": "one of these", "anyOf": "any of these", "allOf": "all of these"}
         return next((word for key, word in shapes.items() if isinstance(schema.get(key), list)), "anything")

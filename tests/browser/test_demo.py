@@ -136,7 +136,7 @@ def test_an_unknown_write_asks_whether_it_happened_and_offers_the_three_answers(
 @pytest.mark.rule("C4")
 def test_undeclared_functions_are_marked_and_one_of_them_waits(person: Page) -> None:
     person.goto("/catalog/tools/billing/")
-    row = person.get_by_role("row").filter(has_text="export_ledger")
+    row = person.get_by_role("region", name="Functions").get_by_role("row").filter(has_text="export_ledger")
     expect(row).to_contain_text("undeclared")
     row.get_by_text("How to declare it").click()
     expect(row.locator("pre")).to_contain_text("destructive_hint")

@@ -336,7 +336,7 @@ def test_findings_of_every_plugin_are_told_with_file_line_function_figure_and_fi
     words = plain(html)
     assert "agent over-sender: every model request would carry about 33,559 tokens" in words
     assert re.search(r"error tools.schema \S+ billing.torn its input schema cannot be used", words)
-    assert re.search(r"warning tools.tokens oz0-plugin.yaml billing.wordy", words)
+    assert re.search(r"warning tools.tokens \S+ billing.wordy its definition alone comes to about 2,0", words)
     assert re.search(
         r"warning tools.undeclared (server|billing)\S*\.py:\d+ billing.export_ledger calls of it wait", words
     )

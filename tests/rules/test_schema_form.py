@@ -48,6 +48,7 @@ def test_what_must_be_there_comes_first_and_the_rest_keeps_its_order() -> None:
         ({"type": "integer", "minimum": 1, "maximum": 9}, "whole number", ("1 to 9",)),
         ({"type": "string", "pattern": "^a", "maxLength": 3}, "text", ("at most 3 characters", 'matches "^a"')),
         ({"const": 3}, "always the same", ()),
+        ({"enum": ["a"]}, "a choice", ()),
         ({}, "anything", ()),
         (False, "nothing", ("no value is allowed here",)),
         ("rubbish", "not a schema", ('the schema has "rubbish" here',)),
