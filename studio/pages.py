@@ -22,10 +22,10 @@ SECTIONS = {
     "plugins": "plugins",
     "functions": "functions",
     "function": "functions",
-    "skills": "skills",
 }
 SECTIONS |= dict.fromkeys(("tools", "tool", "listings", "review-listing"), "tools")
 SECTIONS |= dict.fromkeys(("agents", "agent"), "agents")
+SECTIONS |= dict.fromkeys(("skills", "skill"), "skills")
 SECTIONS |= dict.fromkeys(("policy", "policy-edit", "policy-waiting", "policy-simulate", "policy-replay"), "policy")
 SECTIONS |= dict.fromkeys(("policy-versions", "policy-version", "policy-restore"), "policy")
 SECTIONS |= {"findings": "findings"}

@@ -5,7 +5,7 @@ from django.urls.converters import StringConverter
 
 from approvals.views import function_page, listings, policy_tries, queue, switches, together, tool_page
 from catalog.api import tokens
-from catalog.views import catalog, connections, findings, functions, policy
+from catalog.views import agents, catalog, connections, findings, functions, policy, skills
 from jobs.views import lists as jobs
 from jobs.views import trace
 from studio import pages
@@ -42,7 +42,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/functions/", functions.functions, name="functions"),
     path("catalog/functions/<plain:label>/", function_page.function, name="function"),
     path("catalog/findings/", findings.findings, name="findings"),
-    path("catalog/skills/", catalog.skills, name="skills"),
+    path("catalog/skills/", skills.skills, name="skills"),
+    path("catalog/skills/<plain:plugin>/<plain:name>/", skills.skill, name="skill"),
     path("catalog/tools/<plain:slug>/", tool_page.tool, name="tool"),
     path("catalog/tools/<plain:slug>/listings/", catalog.listings, name="listings"),
     path("catalog/tools/<plain:slug>/review/", listings.review, name="review-listing"),
@@ -60,8 +61,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/switches/new/", switches.new_switch, name="new-switch"),
     path("catalog/switches/<str:shown>/", switches.switch, name="switch"),
     path("catalog/switches/<str:shown>/lift/", switches.lift, name="lift-switch"),
-    path("catalog/agents/", catalog.agents, name="agents"),
-    path("catalog/agents/<plain:name>/", catalog.agent, name="agent"),
+    path("catalog/agents/", agents.agents, name="agents"),
+    path("catalog/agents/<plain:name>/", agents.agent, name="agent"),
+    path("catalog/agents/<plain:name>/request.json", agents.model_request, name="agent-request"),
     path("api/v1/catalog/agents/<plain:name>/tokens", tokens.of_agent, name="api-agent-tokens"),
     path("api/<path:rest>", programs.nothing),
     path("settings/connections/", connections.connections, name="connections"),

@@ -1,6 +1,6 @@
 """The agents' pages: what each sends its model, and whether that fits its budget."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -9,23 +9,47 @@ from catalog.models import Function, Stage
 from catalog.queries.costs import Granted, agents_now
 from catalog.queries.switch_rows import SwitchRow, on_over
 from catalog.queries.trust import approved_entries, traits_by
-from catalog.rules.budgets import AgentCost, agent_finding, with_repeats
+from catalog.rules.agents import AgentSpec
+from catalog.rules.budgets import AgentCost, agent_cost, agent_finding, with_repeats
 from catalog.rules.estimates import Cost, Definition, as_sent
 from catalog.rules.findings import Finding
 from catalog.rules.platform import carried, label_of
+from catalog.rules.requests import as_text, definitions
+from catalog.rules.skills import IndexLine
 from catalog.rules.switching import Scope
 
 
 @dataclass(frozen=True, slots=True)
+class AgentFilter:
+    """Which agents to list. `over`: those over their budget; `loading` is eager, lazy or empty."""
+
+    words: str = ""
+    plugin: str = ""
+    loading: str = ""
+    over: bool = False
+    idle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AgentRow:
-    """One agent in the list."""
+    """One agent in the list. `idle` counts grants and skills of its file that name nothing there is."""
 
     name: str
     plugin: str
     model: str
     functions: int
+    skills: int
     idle: int
     cost: AgentCost
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsPage:
+    """The agents that fit a filter, of how many there are."""
+
+    rows: tuple[AgentRow, ...]
+    every: int
+    plugins: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +66,24 @@ class SentRow:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexRow:
+    """One skill in its index. `taints`: reading it taints a job of this agent (RULES M3)."""
+
+    line: IndexLine
+    taints: bool
+
+    @property
+    def name(self) -> str:
+        """The skill's name in its plugin."""
+        return self.line.name.partition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
 class AgentPage:
-    """One agent. `shown` is the definition that is opened, exactly as it is sent."""
+    """One agent. `shown` is the definition that is opened, exactly as it is sent.
+
+    `otherwise` is what every request would carry if it loaded its tools the other way, eagerly or lazily.
+    """
 
     name: str
     plugin: str
@@ -51,10 +91,12 @@ class AgentPage:
     instructions: str
     grants: tuple[str, ...]
     idle: tuple[str, ...]
-    skills: tuple[str, ...]
+    no_skills: tuple[str, ...]
+    index: tuple[IndexRow, ...]
     on_unknown: str
-    limits: tuple[tuple[str, int], ...]
+    limits: tuple[tuple[str, int, str], ...]
     cost: AgentCost
+    otherwise: int
     finding: Finding | None
     own: tuple[SentRow, ...]
     rows: tuple[SentRow, ...]
@@ -68,14 +110,12 @@ class AgentPage:
         return max((row.cost.tokens for row in (*self.rows, *self.own)), default=1)
 
 
-def agents_page(tenant: UUID) -> tuple[AgentRow, ...]:
-    """Every agent, those over their budget first."""
+def agents_page(tenant: UUID, wanted: AgentFilter = AgentFilter()) -> AgentsPage:
+    """The agents, those over their budget first."""
     with db.read(tenant):
-        found = [
-            AgentRow(one.spec.name, one.plugin, _model(one), len(one.names), len(one.idle), one.cost)
-            for one in agents_now()
-        ]
-    return tuple(sorted(found, key=lambda row: (not row.cost.over, row.name)))
+        found = [_agent_row(one) for one in agents_now()]
+    rows = sorted((row for row in found if _fits(row, wanted)), key=lambda row: (not row.cost.over, row.name))
+    return AgentsPage(tuple(rows), len(found), tuple(sorted({row.plugin for row in found})))
 
 
 def agent_page(tenant: UUID, name: str, *, shown: str = "") -> AgentPage | None:
@@ -85,8 +125,9 @@ def agent_page(tenant: UUID, name: str, *, shown: str = "") -> AgentPage | None:
         if one is None:
             return None
         functions = _functions(one)
-        definitions = [Definition(f.model_name, f.description, f.input_schema) for f in functions.values()]
-        cost = with_repeats(one.cost, definitions)
+        sent = {label: _definition(row) for label, row in functions.items()}
+        own = carried(lazy=one.cost.lazy, index=one.index)
+        cost = with_repeats(one.cost, list(sent.values()))
         dropped = {drop.label for drop in cost.drop}
         approved = approved_entries({row.tool for row in functions.values()})
         rows = [
@@ -94,8 +135,8 @@ def agent_page(tenant: UUID, name: str, *, shown: str = "") -> AgentPage | None:
             for part in cost.granted
             if part.label in functions
         ]
-        spec, own = one.spec, carried(lazy=cost.lazy, index=one.index)
-        sent = {label_of(each.name): each for each in own} | dict(zip(functions, definitions, strict=True))
+        spec = one.spec
+        opened = (sent | {label_of(each.name): each for each in own}).get(shown)
         return AgentPage(
             name=spec.name,
             plugin=one.plugin,
@@ -103,17 +144,46 @@ def agent_page(tenant: UUID, name: str, *, shown: str = "") -> AgentPage | None:
             instructions=spec.instructions,
             grants=spec.functions,
             idle=one.idle,
-            skills=spec.skills,
-            on_unknown=spec.on_unknown or "the starter decides",
-            limits=(("turns", spec.limits.turns), ("calls", spec.limits.calls), ("minutes", spec.limits.minutes)),
+            no_skills=one.no_skills,
+            index=tuple(IndexRow(line, line.taints(one.plugin)) for line in one.index),
+            on_unknown=spec.on_unknown or "",
+            limits=_limits(spec),
             cost=cost,
+            otherwise=_otherwise(one),
             finding=agent_finding(cost),
             own=tuple(_own(part, each) for part, each in zip(cost.own, own, strict=True)),
             rows=tuple(sorted(rows, key=lambda row: (-row.cost.tokens, row.cost.label))),
-            shown=as_sent(sent[shown]) if shown in sent else "",
+            shown=as_sent(opened) if opened is not None else "",
             switches=on_over((Scope.AGENT, name)),
             now=now,
         )
+
+
+def request_of(tenant: UUID, name: str) -> str | None:
+    """What every model request of an agent carries, as JSON; None when there is no such agent."""
+    with db.read(tenant):
+        one = next(iter(agents_now(name)), None)
+        if one is None:
+            return None
+        functions = _functions(one)
+        granted = [_definition(functions[label]) for label in sorted(functions)]
+        return as_text(one.spec, definitions(one.spec, granted, one.index))
+
+
+def _agent_row(one: Granted) -> AgentRow:
+    idle = len(one.idle) + len(one.no_skills)
+    return AgentRow(one.spec.name, one.plugin, _model(one), len(one.names), len(one.index), idle, one.cost)
+
+
+def _fits(row: AgentRow, wanted: AgentFilter) -> bool:
+    text = f"{row.name} {row.plugin} {row.model}".casefold()
+    return (
+        all(word in text for word in wanted.words.casefold().split())
+        and wanted.plugin in ("", row.plugin)
+        and wanted.loading in ("", "lazy" if row.cost.lazy else "eager")
+        and (not wanted.over or row.cost.over)
+        and (not wanted.idle or row.idle > 0)
+    )
 
 
 def _functions(one: Granted) -> dict[str, Function]:
@@ -127,6 +197,23 @@ def _functions(one: Granted) -> dict[str, Function]:
     return {label: row for row in rows if (label := f"{row.tool.slug}.{row.name}") in wanted}
 
 
+def _definition(row: Function) -> Definition:
+    return Definition(row.model_name, row.description, row.input_schema)
+
+
+def _otherwise(one: Granted) -> int:
+    other = replace(one.spec, tool_loading="eager" if one.cost.lazy else "lazy")
+    return agent_cost(other, {part.label: part.tokens for part in one.cost.granted}, index=one.index).tokens
+
+
+def _limits(spec: AgentSpec) -> tuple[tuple[str, int, str], ...]:
+    return (
+        ("turns", spec.limits.turns, "questions to the model"),
+        ("calls", spec.limits.calls, "of functions, the platform's own among them"),
+        ("minutes", spec.limits.minutes, "from its start, also while it waits for a person"),
+    )
+
+
 def _row(part: Cost, row: Function, kind: str, dropped: set[str]) -> SentRow:
     return SentRow(
         part, row.tool.slug, row.name, row.model_name, row.description or row.title, kind, part.label in dropped
@@ -134,7 +221,8 @@ def _row(part: Cost, row: Function, kind: str, dropped: set[str]) -> SentRow:
 
 
 def _own(part: Cost, sent: Definition) -> SentRow:
-    return SentRow(part, "oz", part.label.partition(".")[2], sent.name, sent.description, "", drop=False)
+    does = sent.description.partition("\n")[0]
+    return SentRow(part, "oz", part.label.partition(".")[2], sent.name, does, "", drop=False)
 
 
 def _model(one: Granted) -> str:

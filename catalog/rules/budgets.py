@@ -43,11 +43,6 @@ class AgentCost:
         return self.own if self.lazy else (*self.granted, *self.own)
 
     @property
-    def eager_tokens(self) -> int:
-        """What the granted functions alone would cost if all were sent."""
-        return sum(cost.tokens for cost in self.granted)
-
-    @property
     def over(self) -> bool:
         """Whether the budget is passed. A figure equal to it fits."""
         return self.tokens > self.budget

@@ -8,11 +8,9 @@ from django.views.decorators.http import require_GET, require_POST
 
 from base.htmx import page as answer
 from catalog.operations import listings as listing
-from catalog.queries.agent_pages import agent_page, agents_page
 from catalog.queries.catalog_overview import catalog_overview
 from catalog.queries.listing_pages import listings_page
 from catalog.queries.pages import catalog_page
-from catalog.queries.skill_list import skills_page
 from catalog.queries.tool_list import tools_page
 from catalog.rules.estimates import ERROR, METHOD
 from tenants.models import Role
@@ -53,12 +51,6 @@ def tools(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-def skills(request: HttpRequest) -> HttpResponse:
-    """Every skill that agents may read."""
-    return answer(request, "catalog/skills.html", {"skills": skills_page(seat_of(request).tenant)})
-
-
-@require_GET
 def listings(request: HttpRequest, slug: str) -> HttpResponse:
     """A tool's listings; `?from=` and `?to=` say which two stand side by side."""
     seat = seat_of(request)
@@ -77,22 +69,6 @@ def list_again(request: HttpRequest, slug: str) -> HttpResponse:
     if not listing.list_anew(tenant=seat.tenant, tool=slug, actor=actor_of(request)):
         raise Http404
     return HttpResponseRedirect(reverse("tool", args=[slug]))
-
-
-@require_GET
-def agents(request: HttpRequest) -> HttpResponse:
-    """Every agent with its budget."""
-    return answer(request, "catalog/agents.html", {"agents": agents_page(seat_of(request).tenant), **ABOUT})
-
-
-@require_GET
-def agent(request: HttpRequest, name: str) -> HttpResponse:
-    """One agent and what its model is sent; `?shown=` opens one definition."""
-    shown = request.GET.get("shown", "")[:200]
-    page = agent_page(seat_of(request).tenant, name, shown=shown)
-    if page is None or (shown and not page.shown):
-        raise Http404
-    return answer(request, "catalog/agent.html", {"page": page, "shown": shown, **ABOUT})
 
 
 def _uuid(text: str) -> UUID | None:

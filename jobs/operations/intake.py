@@ -242,7 +242,8 @@ def _answer(call: Call, job: Job, own: Platform, arguments: Any, now: datetime) 
         return
     said = own.answer(call.model_name, arguments)
     call.result_text, call.result_body_id = bodies.result(Result(said.text, said.is_error))
-    _begin(call, CallState.ERRORED if said.is_error else CallState.SUCCEEDED, reason=Why.ANSWERED_HERE, now=now)
+    state = CallState.ERRORED if said.is_error else CallState.SUCCEEDED
+    _begin(call, state, reason=Why.ANSWERED_HERE, now=now, detail=said.about)
     if said.read is not None:
         own.taint(call, said.read)
 

@@ -54,6 +54,7 @@ class Said:
     text: str
     is_error: bool = False
     read: IndexLine | None = None
+    about: str = ""  # for the people who read the trace
 
 
 class Platform:
@@ -130,14 +131,16 @@ class Platform:
         if not names:
             about["note"] = "nothing fits these words; try other ones, or none at all for every name"
         said = json.dumps({key: value for key, value in about.items() if value}, ensure_ascii=False)
-        return Said(f'{{"functions":[{",".join(told)}],{said[1:]}' if len(said) > 2 else '{"functions":[]}')
+        text = f'{{"functions":[{",".join(told)}],{said[1:]}' if len(said) > 2 else '{"functions":[]}'
+        return Said(text, about=f"{len(told)} of {len(self._available):,} functions found")
 
     def _skill(self, name: str) -> Said:
         line = meant(self._index, name, self._plugin)
         if line is None:
             there = ", ".join(one.name for one in self._index)
             return Said(f"There is no skill {name!r} in your index. There are: {there}", is_error=True)
-        return Said(skills.text_of(self._library.ids[line.name]), read=line)
+        manual = ", another plugin's manual" if line.taints(self._plugin) else ""
+        return Said(skills.text_of(self._library.ids[line.name]), read=line, about=f"read {line.name}{manual}")
 
     def _named(self, name: Any) -> str | None:
         """A function by the name its definition says, also where it is written as people do: `tool.function`."""

@@ -67,7 +67,7 @@ def says_of(call: Call, attempts: list[Attempt], holds: list[Hold], still: Stand
         case CallState.CANCELED:
             return Says(stopping.with_effect(call, last, sentence(call.reason)))
         case CallState.SUCCEEDED | CallState.ERRORED if call.reason == Why.ANSWERED_HERE:
-            return Says("answered by the studio itself")
+            return Says(f"{call.detail}: answered by the studio itself" if call.detail else "answered by the studio")
         case CallState.SUCCEEDED | CallState.HAPPENED:
             return Says(_how_it_went(attempts, holds))
         case CallState.REFUSED if call.reason == Why.DENIED:

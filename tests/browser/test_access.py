@@ -86,6 +86,7 @@ def pages_of(world: World) -> list[str]:
         "/catalog/tools/",
         "/catalog/functions/",
         "/catalog/skills/",
+        "/catalog/skills/shop/bill/",
         "/catalog/functions/?kind=undeclared&sort=tokens",
         "/catalog/functions/?q=nothing-like-it",
         "/catalog/functions/shop.export/",

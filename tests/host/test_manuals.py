@@ -88,4 +88,4 @@ def test_a_lazy_agent_reads_another_plugins_manual_finds_a_function_and_calls_it
     assert "Tainted since" in words
     assert "billing/bill-with-care" in words
     assert "asked for through <code>oz.call</code>" in words
-    assert "answered by the studio itself" in words
+    assert "read billing/bill-with-care, another plugin&#x27;s manual: answered by the studio itself" in words

@@ -14,6 +14,7 @@ from catalog.models import Function, Scope
 from catalog.queries.costs import agents_now
 from catalog.rules.estimates import Definition, as_sent, estimate
 from catalog.rules.platform import CALL, FIND, carried, label_of
+from catalog.rules.problems import BadPlugin
 from jobs.agent import models
 from jobs.models import Call, Event, Job, Starter
 from jobs.operations import holds, intake, turns, work
@@ -37,7 +38,7 @@ from tests.builders import (
     the_hold,
     told,
 )
-from tests.manuals import CAREFUL, a_world_with_manuals
+from tests.manuals import CAREFUL, FILES, a_world_with_manuals, registered
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -108,6 +109,21 @@ def test_a_manual_is_in_the_index_of_every_agent_that_is_granted_any_function_of
     assert index_of(world, "stranger") == {}
     with db.read(world.tenant):
         assert [one.no_skills for one in agents_now("reader")] == [("nobody/knows",)]
+
+
+@pytest.mark.rule("M1")
+@pytest.mark.parametrize(
+    ("manual", "told"),
+    [("crew/manners", "another plugin's skill"), (", ".join(f"s{n}" for n in range(9)), "9 skills, more than 8")],
+)
+def test_a_plugin_whose_manual_is_anothers_or_too_long_is_not_taken_and_the_one_before_stays(
+    world: World, tmp_path: Path, manual: str, told: str
+) -> None:
+    manifest = FILES["depot"]["oz0-plugin.yaml"].replace("careful, depot/counting", manual)
+    with pytest.raises(BadPlugin) as refused:
+        registered(world.tenant, tmp_path, "depot", {"oz0-plugin.yaml": manifest})
+    assert told in str(refused.value)
+    assert set(index_of(world, "keeper")) == {"depot/careful", "depot/counting"}
 
 
 @pytest.mark.rule("M2")

@@ -114,7 +114,7 @@ def test_a_lazy_agent_carries_the_two_discovery_tools_only_and_one_with_skills_t
     assert eager.tokens == sum(estimate(list(granted.values())))
     assert [cost.label for cost in lazy.carried] == ["oz.find", "oz.call"]
     assert lazy.tokens == sum(estimate(DISCOVERY))
-    assert lazy.eager_tokens == eager.tokens
+    assert lazy.granted == eager.granted
     (skill,) = estimate([skill_definition(INDEX)])
     assert skilled.tokens == eager.tokens + skill
     assert [cost.label for cost in lazy_skilled.carried] == ["oz.find", "oz.call", "oz.skill"]

@@ -1,0 +1,217 @@
+"""The skills' pages: what there is to read, what reading it costs, and which agents see it and why (RULES M2–M4)."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Final
+from uuid import UUID
+
+from base import db, tokens
+from catalog.models import PluginVersion, Skill, Stage
+from catalog.queries.costs import Granted, agents_now
+from catalog.queries.skills import library_now
+from catalog.rules.lint_functions import MANUAL_LONG
+from catalog.rules.skills import full_name
+
+SHOWN: Final = 1_000
+VERSIONS_SHOWN: Final = 50
+_REMEMBERED: Final = 4_096  # skills whose figures a process keeps; the text of a version never changes
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One agent that sees a skill, and why: its file names it, or a function of these tools is granted to it."""
+
+    agent: str
+    plugin: str
+    granted: bool
+    manual_of: tuple[str, ...]
+    taints: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Manual:
+    """A tool's manual that a skill is a part of: about what all of it comes to when it is read."""
+
+    tool: str
+    skills: tuple[str, ...]
+    tokens: int
+
+    @property
+    def long(self) -> bool:
+        """Whether lint warns about it (RULES M4)."""
+        return self.tokens > MANUAL_LONG
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRow:
+    """One skill of a current plugin version. `tokens` is about what its description and text come to."""
+
+    name: str
+    plugin: str
+    version: str
+    description: str
+    tokens: int
+    manuals: tuple[str, ...]
+    readers: tuple[Reader, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SkillsPage:
+    """The skills that fit a filter, of how many there are. `plugins` are those that bring any."""
+
+    rows: tuple[SkillRow, ...]
+    every: int
+    plugins: tuple[str, ...]
+
+    @property
+    def most(self) -> int:
+        """The biggest figure, for the bars."""
+        return max((row.tokens for row in self.rows), default=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillVersion:
+    """One version of the plugin that has the skill. `changed`: its text is another than in the version before it."""
+
+    id: UUID
+    version: str
+    digest: str
+    stage: str
+    added_at: datetime
+    changed: bool
+    first: bool
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SkillPage:
+    """One skill in one version of its plugin. `current` is false for an older version, which no new job reads."""
+
+    name: str
+    plugin: str
+    version: str
+    current: bool
+    description: str
+    text: str
+    tokens: int
+    manuals: tuple[Manual, ...]
+    readers: tuple[Reader, ...]
+    versions: tuple[SkillVersion, ...]
+    now: datetime
+
+
+def skills_page(tenant: UUID, *, words: str = "", plugin: str = "") -> SkillsPage:
+    """The skills of current plugin versions, by plugin and name: those of one plugin, and that have these words."""
+    with db.read(tenant):
+        rows = Skill.objects.filter(plugin_version__stage=Stage.CURRENT).select_related("plugin_version__plugin")
+        found = list(rows.defer("text").order_by("plugin_version__plugin__name", "name")[:SHOWN])
+        readers, manuals = _readers(agents_now()), _manuals()
+        wanted = [
+            row
+            for row in found
+            if plugin in ("", row.plugin_version.plugin.name)
+            and all(word in f"{_full(row)} {row.description}".casefold() for word in words.casefold().split())
+        ]
+        return SkillsPage(
+            rows=tuple(
+                SkillRow(
+                    name=row.name,
+                    plugin=row.plugin_version.plugin.name,
+                    version=row.plugin_version.version,
+                    description=row.description,
+                    tokens=_tokens(row.pk),
+                    manuals=tuple(manuals.get(_full(row), ())),
+                    readers=tuple(readers.get(_full(row), ())),
+                )
+                for row in wanted
+            ),
+            every=len(found),
+            plugins=tuple(sorted({row.plugin_version.plugin.name for row in found})),
+        )
+
+
+def skill_page(tenant: UUID, plugin: str, name: str, *, version: UUID | None = None) -> SkillPage | None:
+    """One skill, in the current version of its plugin or in another one of it; None when there is none such."""
+    with db.read(tenant) as now:
+        rows = Skill.objects.filter(plugin_version__plugin__name=plugin, name=name)
+        every = list(
+            rows.select_related("plugin_version__plugin").order_by("-plugin_version__added_at")[:VERSIONS_SHOWN]
+        )
+        shown = next((row for row in every if _is_shown(row.plugin_version, version)), None)
+        if shown is None:
+            return None
+        library, full = library_now(), full_name(plugin, name)
+        current = shown.plugin_version.stage == Stage.CURRENT
+        return SkillPage(
+            name=name,
+            plugin=plugin,
+            version=shown.plugin_version.version,
+            current=current,
+            description=shown.description,
+            text=shown.text,
+            tokens=_tokens(shown.pk),
+            manuals=tuple(
+                Manual(tool, skills, sum(_tokens(library.ids[skill]) for skill in skills if skill in library.ids))
+                for tool, skills in sorted(library.manuals.items())
+                if current and full in skills
+            ),
+            readers=tuple(_readers(agents_now()).get(full, ())) if current else (),
+            versions=tuple(_versions(every, shown)),
+            now=now,
+        )
+
+
+def _is_shown(row: PluginVersion, version: UUID | None) -> bool:
+    return row.stage == Stage.CURRENT if version is None else row.pk == version
+
+
+def _versions(every: Sequence[Skill], shown: Skill) -> list[SkillVersion]:
+    before = [*every[1:], None]
+    return [
+        SkillVersion(
+            id=row.plugin_version_id,
+            version=row.plugin_version.version,
+            digest=row.plugin_version.digest,
+            stage=row.plugin_version.stage,
+            added_at=row.plugin_version.added_at,
+            changed=older is not None and (row.text, row.description) != (older.text, older.description),
+            first=older is None and len(every) < VERSIONS_SHOWN,
+            shown=row.pk == shown.pk,
+        )
+        for row, older in zip(every, before, strict=True)
+    ]
+
+
+def _readers(agents: Collection[Granted]) -> Mapping[str, list[Reader]]:
+    """Who sees each skill, by its full name."""
+    found: dict[str, list[Reader]] = defaultdict(list)
+    for one in agents:
+        for line in one.index:
+            found[line.name].append(
+                Reader(one.spec.name, one.plugin, line.granted, line.manual_of, line.taints(one.plugin))
+            )
+    return found
+
+
+def _manuals() -> Mapping[str, list[str]]:
+    """The tools whose manual each skill is a part of, by its full name."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for tool, skills in sorted(library_now().manuals.items()):
+        for skill in skills:
+            found[skill].append(tool)
+    return found
+
+
+def _full(row: Skill) -> str:
+    return full_name(row.plugin_version.plugin.name, row.name)
+
+
+@lru_cache(_REMEMBERED)
+def _tokens(skill: UUID) -> int:
+    """About what a skill comes to, counted as lint counts a manual."""
+    description, text = Skill.objects.values_list("description", "text").get(pk=skill)
+    (count,) = tokens.counts([f"{description}\n{text}"])
+    return count

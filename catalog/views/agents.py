@@ -1,0 +1,45 @@
+"""The agents: what each sends its model, what it may call and read, and whether that fits its budget."""
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from base.htmx import page as answer
+from catalog.queries.agent_pages import AgentFilter, agent_page, agents_page, request_of
+from catalog.views.catalog import ABOUT
+from tenants.views.place import seat_of
+
+
+@require_GET
+def agents(request: HttpRequest) -> HttpResponse:
+    """Every agent with its budget; `?q=`, `?plugin=`, `?loading=` and `?only=over` or `idle` narrow the list."""
+    only = request.GET.get("only", "")
+    wanted = AgentFilter(
+        words=request.GET.get("q", "")[:200],
+        plugin=request.GET.get("plugin", "")[:64],
+        loading=request.GET.get("loading", "") if request.GET.get("loading") in ("eager", "lazy") else "",
+        over=only == "over",
+        idle=only == "idle",
+    )
+    context = {"page": agents_page(seat_of(request).tenant, wanted), "wanted": wanted, **ABOUT}
+    context["here"] = request.GET.urlencode()
+    return answer(request, "catalog/agents.html", context, parts=["agents-page"])
+
+
+@require_GET
+def agent(request: HttpRequest, name: str) -> HttpResponse:
+    """One agent and what its model is sent; `?shown=` opens one definition."""
+    shown = request.GET.get("shown", "")[:200]
+    page = agent_page(seat_of(request).tenant, name, shown=shown)
+    if page is None or (shown and not page.shown):
+        raise Http404
+    return answer(request, "catalog/agent.html", {"page": page, "shown": shown, **ABOUT})
+
+
+@require_GET
+def model_request(request: HttpRequest, name: str) -> HttpResponse:
+    """Everything that every request of an agent carries, as a file: a browser shows no raw text of strangers."""
+    sent = request_of(seat_of(request).tenant, name)
+    if sent is None:
+        raise Http404
+    headers = {"Content-Disposition": 'attachment; filename="request.json"'}
+    return HttpResponse(sent.encode("utf-8", "replace"), content_type="application/json", headers=headers)
