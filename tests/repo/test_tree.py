@@ -307,6 +307,6 @@ def test_make_check_fails_on_a_fault(
     if step == "pytest":  # of the suite only the test of the tree: it stands in for the run that this test is part of
         command = command.replace(" tests/rules tests/repo tests/operations tests/pages", " tests/repo/test_tree.py")
         command += " -n 0 --noconftest -p no:cacheprovider -k keeps_its_promises"
-    ran = subprocess.run(command, shell=True, cwd=copied, env=CLEAN, capture_output=True, text=True, timeout=90)
+    ran = subprocess.run(command, shell=True, cwd=copied, env=CLEAN, capture_output=True, text=True, timeout=300)
     assert ran.returncode != 0
     assert said in ran.stdout
