@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml
+from yaml.reader import ReaderError
 
-MAX_BYTES: Final = 1024 * 1024
-MAX_NODES: Final = 20_000
+MAX_BYTES: Final = 256 * 1024
+MAX_DIGITS: Final = 400  # of one number
+MAX_NODES: Final = 8_000
 MAX_DEPTH: Final = 32
 
 _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
@@ -21,6 +23,7 @@ _TRUE: Final = frozenset({"true", "True", "TRUE"})
 _FALSE: Final = frozenset({"false", "False", "FALSE"})
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,18}\Z")
 _NUMBER: Final = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]+)?\Z")
+_BEGIN_NUMBERS: Final = frozenset("0123456789+-.")
 
 
 class BadYaml(ValueError):
@@ -84,6 +87,14 @@ def load(text: str) -> Located:
         raise BadYaml(
             mark.line + 1 if mark else 1, said, "look at the quotes, colons and indents on this line"
         ) from error
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        said = (
+            f"the character U+{error.character:04X} cannot stand in YAML"
+            if isinstance(error.character, int)
+            else "this is not YAML"
+        )
+        raise BadYaml(line, said, "save the file as UTF-8 text without control characters") from error
     except yaml.YAMLError as error:
         raise BadYaml(
             1, f"this is not YAML: {error}", "save the file as UTF-8 text without control characters"
@@ -132,6 +143,8 @@ class _Builder:
     def _scalar(self, event: yaml.ScalarEvent, line: int) -> None:
         top = self.open[-1] if self.open else None
         if top is not None and isinstance(top.items, dict) and top.key is None:
+            if event.value == "<<" and event.implicit[0]:
+                raise BadYaml(line, "merge keys (<<) are not read", "write out the keys that it stands for")
             if event.value in top.items:
                 raise BadYaml(
                     line,
@@ -140,7 +153,7 @@ class _Builder:
                 )
             top.key = (event.value, line)
             return
-        value = _resolved(event.value) if event.implicit[0] else event.value
+        value = _resolved(event.value, line) if event.implicit[0] else event.value
         self._place(Located(value, line), event.anchor)
 
     def _refuse_as_key(self, line: int) -> None:
@@ -172,7 +185,7 @@ def _refuse_tag(tag: str | None, line: int) -> None:
         raise BadYaml(line, f"the tag {tag!r} is not read", "write the value without a tag; quote it to keep it text")
 
 
-def _resolved(text: str) -> Any:
+def _resolved(text: str, line: int) -> Any:
     if text in _NULL:
         return None
     if text in _TRUE:
@@ -181,7 +194,9 @@ def _resolved(text: str) -> Any:
         return False
     if _INTEGER.match(text):
         return int(text)
-    if _NUMBER.match(text):
+    if text[:1] in _BEGIN_NUMBERS and _NUMBER.match(text):
+        if len(text) > MAX_DIGITS:
+            raise BadYaml(line, f"a number has more than {MAX_DIGITS} characters", "write a shorter one, or quote it")
         number = float(text)
         return number if abs(number) != float("inf") else text
     return text

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from base.yaml_files import BadYaml, Located, load
+from base.yaml_files import MAX_BYTES, BadYaml, Located, load
 from catalog.rules.problems import Problem
 
 NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?\Z")
 NAME_WORDS: Final = "letters, digits, _ and -, beginning and ending with a letter or digit, at most 64"
+
+MOST_TOLD: Final = 50  # unknown keys of one map
 
 
 @dataclass(slots=True)
@@ -31,10 +33,14 @@ class Notes:
 
     def document(self, content: bytes) -> "Fields | None":
         """The file's one map, or None after noting why it cannot be read."""
+        if len(content) > MAX_BYTES:  # before anything is made of it
+            fix = "move long texts into skills, or split it"
+            self.add(1, "", f"the file is larger than {MAX_BYTES // 1024} KiB", fix)
+            return None
         try:
             root = load(content.decode("utf-8"))
-        except UnicodeDecodeError:
-            self.add(1, "", "the file is not UTF-8 text", "save it as UTF-8")
+        except UnicodeDecodeError as error:
+            self.add(content.count(b"\n", 0, error.start) + 1, "", "the file is not UTF-8 text", "save it as UTF-8")
             return None
         except BadYaml as error:
             self.add(error.line, "", error.message, error.fix)
@@ -194,12 +200,15 @@ class Fields:
         return tuple(self._entries)
 
     def done(self) -> None:
-        """Note every key that nobody asked for."""
-        for name in self._entries:
-            if name not in self._known:
-                near = difflib.get_close_matches(name, self._known, n=1)
-                fix = f"did you mean {near[0]}?" if near else f"take it out; known here: {', '.join(self._known)}"
-                self.note(name, "is not a known key", fix)
+        """Note every key that nobody asked for, or the first of very many."""
+        unknown = [name for name in self._entries if name not in self._known]
+        for at, name in enumerate(unknown):
+            if at == MOST_TOLD:
+                self.note(name, f"and {len(unknown) - at - 1:,} more are not known keys", "take them out")
+                break
+            near = difflib.get_close_matches(name[:80], self._known, n=1)
+            fix = f"did you mean {near[0]}?" if near else f"take it out; known here: {', '.join(self._known)}"
+            self.note(name, "is not a known key", fix)
 
     def _map(self, item: Located, path: str) -> "Fields | None":
         if not isinstance(item.value, dict):

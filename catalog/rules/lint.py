@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from catalog.rules import listing_file
 from catalog.rules.budgets import (
     BUDGET,
     TOKENS,
@@ -120,6 +121,16 @@ def lint(spec: PluginSpec, files: Mapping[str, bytes], listing: PluginListing | 
     return sorted(placed(found, files), key=lambda finding: finding.severity != Severity.ERROR)
 
 
+def lint_files(spec: PluginSpec, files: Mapping[str, bytes]) -> list[Finding]:
+    """Every finding of a plugin by its files, the listing among them; one that cannot be read is a finding."""
+    content = files.get(LISTING_FILE)
+    try:
+        listing = listing_file.read(content) if content is not None else None
+    except listing_file.BadListingFile as error:
+        return [damaged(str(error), error.line)]
+    return lint(spec, files, listing)
+
+
 def unreadable(problems: Iterable[Problem]) -> list[Finding]:
     """What is wrong with a plugin's files, as findings."""
     return [Finding(Severity.ERROR, FILES, one.file, one.line, one.key, one.message, one.fix) for one in problems]
@@ -143,9 +154,9 @@ def not_taken(
     return sorted(told, key=lambda finding: finding.severity != Severity.ERROR)
 
 
-def damaged(why: str) -> Finding:
+def damaged(why: str, line: int = 0) -> Finding:
     """That the measured listing beside the manifest cannot be read."""
-    return Finding(Severity.ERROR, DAMAGED, LISTING_FILE, 0, "", why, INSPECT)
+    return Finding(Severity.ERROR, DAMAGED, LISTING_FILE, line, "", why, INSPECT)
 
 
 def _agent(

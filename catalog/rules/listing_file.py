@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from base import json_files
+from base.portable import looks_secret
 from catalog.rules.listing import entry, listing_digest
 from catalog.rules.plugins import digest_of
 from catalog.rules.servers import ListedFunction, MeasuredListing
@@ -14,7 +16,11 @@ FORMAT: Final = 1
 
 
 class BadListingFile(ValueError):
-    """The file cannot be read; the message says why."""
+    """The file cannot be read; the message says why, and `line` where, from 1, when that is one line."""
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +36,9 @@ class PluginListing:
 
 
 def sources_digest(files: Mapping[str, bytes]) -> str:
-    """The digest of a plugin's files without the listing itself."""
-    return digest_of({path: content for path, content in files.items() if path != LISTING_FILE})
+    """The digest of a plugin's files without the listing itself, and without what no pack holds."""
+    others = {path: content for path, content in files.items() if path != LISTING_FILE}
+    return digest_of({path: content for path, content in others.items() if not looks_secret(path, content)})
 
 
 def write(files: Mapping[str, bytes], measured: Mapping[str, MeasuredListing]) -> str:
@@ -44,13 +51,29 @@ def write(files: Mapping[str, bytes], measured: Mapping[str, MeasuredListing]) -
 def read(content: bytes) -> PluginListing:
     """The listing in these bytes. Digests are made anew, not believed. Raises `BadListingFile`."""
     try:
-        whole = json.loads(content)
-        if not isinstance(whole, dict) or whole.get("format") != FORMAT:
-            raise BadListingFile(f"it is not of format {FORMAT}")
-        tools = {str(tool): tuple(_entries(found)) for tool, found in whole["tools"].items()}
-        return PluginListing(str(whole["sources"]), tools)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise BadListingFile(f"{error}" if isinstance(error, BadListingFile) else f"it is damaged ({error})") from error
+        whole = json_files.load(content)
+    except json_files.BadJson as error:
+        raise BadListingFile(f"it is damaged: {error.message}", error.line) from error
+    if not isinstance(whole, dict) or whole.get("format") != FORMAT or isinstance(whole.get("format"), bool):
+        raise BadListingFile(f"it is not of format {FORMAT}", 1)
+    if unknown := sorted(whole.keys() - {"format", "sources", "tools"}):
+        raise BadListingFile(f"it is damaged: {unknown[0][:80]} is not a known key", _line_of(content, unknown[0]))
+    for key, kind, what in (("sources", str, "a text"), ("tools", dict, "an object")):
+        if not isinstance(whole.get(key), kind):
+            raise BadListingFile(f"it is damaged: {key} is not {what}", _line_of(content, key))
+    tools = {}
+    for tool, found in whole["tools"].items():
+        try:
+            tools[tool] = tuple(_entries(found))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            said = f"it is damaged: what it says of the tool {tool[:80]} cannot be read ({error})"
+            raise BadListingFile(said, _line_of(content, tool)) from error
+    return PluginListing(whole["sources"], tools)
+
+
+def _line_of(content: bytes, key: str) -> int:
+    at = content.find(json.dumps(key, ensure_ascii=False).encode())
+    return content.count(b"\n", 0, at) + 1 if at >= 0 else 1
 
 
 def _entries(found: Any) -> Iterable[ListedFunction]:

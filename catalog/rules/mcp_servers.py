@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from base import json_files
 from catalog.rules.manifest import MANIFEST, RESERVED_TOOL, TOOL_ID_LONGEST, VARIABLE
 from catalog.rules.mcp_secrets import secret_in_address, secret_in_words
 from catalog.rules.placeholders import Unfilled, filled
@@ -26,7 +27,7 @@ _KNOWN: Final = frozenset(
 _HTTP: Final = frozenset({"http", "streamable-http", "streamable_http", "streamablehttp"})
 _POLICY: Final = frozenset({"alwaysAllow", "autoApprove", "trust", "includeTools", "excludeTools", "disabledTools"})
 _SENT_ANYWAY: Final = frozenset({"accept", "content-type", "user-agent"})
-_COMMENT: Final = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=(?:\s|//[^\n]*|/\*.*?\*/)*[}\]])', re.DOTALL)
+MOST_VALUES: Final = 100_000
 
 
 class BadServersFile(ValueError):
@@ -61,16 +62,12 @@ def read_servers(file: str, text: str, environment: Mapping[str, str]) -> tuple[
     """The servers in a client's file, in its order. `environment` fills `${env:NAME}`. Raises `BadServersFile`."""
     text = text.removeprefix("\ufeff")
     try:
-        whole = json.loads(_COMMENT.sub(_blank, text), object_pairs_hook=_once)
-    except json.JSONDecodeError as error:
+        whole = json_files.load_text(json_files.without_comments(text), most_nodes=MOST_VALUES)
+    except json_files.BadJson as error:
+        said = "is written twice" if error.key else error.message
         raise BadServersFile(
-            Problem(file, error.lineno, "", f"is not JSON: {error.msg}", "mend it, or name another file")
+            Problem(file, error.line, error.key, said, f"{error.fix}, or name another file")
         ) from error
-    except _Twice as error:
-        problem = Problem(file, _line(text, error.key), error.key, "is written twice", "take one of them out")
-        raise BadServersFile(problem) from error
-    except RecursionError as error:
-        raise BadServersFile(Problem(file, 0, "", "is nested too deeply", "name another file")) from error
     servers = _room(file, whole)
     found = [_Reader(file, name, _line(text, name), environment).read(entry) for name, entry in servers.items()]
     return tuple(_refuse_twins(file, found))
@@ -250,27 +247,6 @@ def _room(file: str, whole: Any) -> dict[str, Any]:
             return inner
     fix = f'name a file with {{"mcpServers": {{…}}}} or {{"servers": {{…}}}}; a plugin of your own has {MANIFEST}'
     raise BadServersFile(Problem(file, 0, "", "holds no list of MCP servers", fix))
-
-
-class _Twice(ValueError):
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _Twice(key)
-        found[key] = value
-    return found
-
-
-def _blank(match: re.Match[str]) -> str:
-    """A comment, or a comma before a closing bracket, as spaces: lines stay where they are."""
-    text = match.group()
-    return text if text.startswith('"') else re.sub(r"[^\n]", " ", text)
 
 
 def _line(text: str, key: str) -> int:

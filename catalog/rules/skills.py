@@ -10,6 +10,7 @@ from typing import Final
 from catalog.rules.fields import Notes
 
 SKILL_FILE: Final = "SKILL.md"  # a folder that has one is that skill; its other files are not read
+LARGEST: Final = 256 * 1024  # bytes of one skill's file
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +93,13 @@ def meant(index: Sequence[IndexLine], name: str, plugin: str) -> IndexLine | Non
 
 def read_skill(notes: Notes, content: bytes) -> SkillSpec | None:
     """The skill in these bytes; what is wrong with it goes into `notes`. None when nothing can be read at all."""
+    if len(content) > LARGEST:
+        notes.add(1, "", f"the file is larger than {LARGEST // 1024} KiB", "split it into several skills")
+        return None
     try:
         text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        notes.add(1, "", "the file is not UTF-8 text", "save it as UTF-8")
+    except UnicodeDecodeError as error:
+        notes.add(content.count(b"\n", 0, error.start) + 1, "", "the file is not UTF-8 text", "save it as UTF-8")
         return None
     lines = text.splitlines()
     ends = [at for at, line in enumerate(lines) if line.rstrip() == "---"]

@@ -73,7 +73,7 @@ def test_a_damaged_listing_is_told(billing: Path) -> None:
     (billing / "oz0-listing.json").write_text("{}")
     done = oz0("lint", billing)
     assert done.exit_code == 3
-    assert "error[listing.damaged]: oz0-listing.json: it is not of format 1" in done.output
+    assert "error[listing.damaged]: oz0-listing.json:1: it is not of format 1" in done.output
 
 
 @pytest.fixture

@@ -69,8 +69,8 @@ def test_every_shape_of_the_list_is_known(shape: dict[str, Any]) -> None:
         ("{", "f:1: is not JSON"),
         ("[]", "f: holds no list of MCP servers"),
         ('{"tools": {}}', 'fix: name a file with {"mcpServers"'),
-        ('{"mcpServers": {"a": {},\n "a": {}}}', "f:1: a: is written twice"),
-        ("[" * 100_000, "f: is nested too deeply"),
+        ('{"mcpServers": {"a": {},\n "a": {}}}', "f:2: a: is written twice"),
+        ("[" * 100_000, "f:1: is nested deeper than 64 levels"),
     ],
 )
 def test_a_file_that_is_no_list_is_refused_with_its_line(text: str, said: str) -> None:

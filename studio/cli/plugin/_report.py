@@ -28,7 +28,6 @@ strict_option = click.option("--strict", is_flag=True, help="Count warnings as e
 def linted(files: dict[str, bytes]) -> "tuple[str, list[Finding]]":
     """The plugin's name, empty when it cannot be read, and every finding."""
     from catalog.rules import lint as check
-    from catalog.rules import listing_file
     from catalog.rules.plugins import read_plugin
     from catalog.rules.problems import BadPlugin
 
@@ -36,12 +35,7 @@ def linted(files: dict[str, bytes]) -> "tuple[str, list[Finding]]":
         spec = read_plugin(files)
     except BadPlugin as error:
         return "", check.unreadable(error.problems)
-    content = files.get(listing_file.LISTING_FILE)
-    try:
-        listing = listing_file.read(content) if content is not None else None
-    except listing_file.BadListingFile as error:
-        return spec.name, [check.damaged(str(error))]
-    return spec.name, check.lint(spec, files, listing)
+    return spec.name, check.lint_files(spec, files)
 
 
 def show(report: "Report", shape: str, drilled: "Drilled | None" = None) -> None:
