@@ -46,9 +46,19 @@ def test_files_are_kept_as_they_are_and_a_kept_folder_is_left_alone(folder: Path
     kept = tmp_path / "kept" / "one"
     keep(files_of(folder), kept)
     assert files_of(kept) == files_of(folder)
-    keep({"other": b""}, kept)
+    keep(files_of(folder), kept)
     assert files_of(kept) == files_of(folder)
+    assert not (kept / "b.txt").stat().st_mode & 0o222
     assert [path.name for path in kept.parent.iterdir()] == ["one"]
+
+
+def test_kept_files_that_were_changed_are_not_taken_for_what_was_kept(folder: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept" / "one"
+    keep(files_of(folder), kept)
+    (kept / "a/c.txt").chmod(0o644)
+    (kept / "a/c.txt").write_text("other")
+    with pytest.raises(BadFolder, match=r"a/c.txt: was changed after it was kept"):
+        keep(files_of(folder), kept)
 
 
 def test_a_path_that_leaves_the_folder_is_refused_and_nothing_is_kept(tmp_path: Path) -> None:

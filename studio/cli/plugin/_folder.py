@@ -36,8 +36,11 @@ def refuse(why: str, as_json: bool) -> NoReturn:
     """End with the code of files that cannot be read."""
     if as_json:
         show_json({"error": why})
-    click.echo(why, err=True)
+    from base.visible import visible
+
+    click.echo("\n".join(visible(line, 4_000) for line in why.splitlines()), err=True)
     raise SystemExit(_told.Exit.UNREADABLE)
+
 
 
 def show_json(value: dict[str, Any]) -> None:
