@@ -94,6 +94,12 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "down": ("server-off", "bad", "A node tried to read its listing and could not."),
         "new": ("hourglass", "wait", "No node has read its listing yet."),
     },
+    "plugin": {
+        "here": ("check", "ok", "It is in the catalog, and its servers can be listed."),
+        "trouble": ("triangle-alert", "bad", "It is in the catalog, and something of it is to be mended."),
+        "new": ("hourglass", "wait", "It is in the catalog, and no node has listed all of its servers yet."),
+        "removed": ("circle-slash", "stop", "It was removed: nothing of it starts. Its name stays in the history."),
+    },
     "effect": {
         "none": ("circle-minus", "stop", "Nothing was made: no request of it was acted on."),
         "made": ("check", "ok", "It was made: the server answered, or a person says that it happened."),
@@ -129,6 +135,9 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
 }
 WORDS: Final = {
     ("server", "new"): "not listed yet",
+    ("plugin", "here"): "in the catalog",
+    ("plugin", "trouble"): "to mend",
+    ("plugin", "new"): "being listed",
     ("effect", "none"): "nothing made",
     ("effect", "made"): "made",
     ("effect", "maybe"): "may have acted",

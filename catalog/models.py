@@ -18,6 +18,16 @@ class Stage(StrEnum):
     CURRENT = "current"
     CANARY = "canary"
     OLD = "old"
+    REMOVED = "removed"  # its plugin left the catalog: nothing of it starts any more
+
+
+class Came(StrEnum):
+    """How a version's files came into the catalog."""
+
+    FOLDER = "folder"  # from a folder of this machine
+    PACK = "pack"  # from a pack, by a command
+    UPLOAD = "upload"  # from a pack, in a browser
+    IMPORT = "import"  # made of an entry in a client's list
 
 
 class Transport(StrEnum):
@@ -49,6 +59,8 @@ class Plugin(TenantRow):
     """A folder of tools, agents and skills that belong together."""
 
     name = models.CharField(max_length=64)
+    removed_at = models.DateTimeField(null=True)
+    removed_by = models.ForeignKey("tenants.User", null=True, on_delete=models.PROTECT, related_name="+")
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -73,6 +85,22 @@ class PluginVersion(TenantRow):
             models.UniqueConstraint(fields=["plugin"], condition=Q(stage="current"), name="plugin_one_current"),
             one_of("stage", Stage, "plugin_version_stage"),
         ]
+
+
+class Arrival(TenantRow):
+    """How a version came, and who brought which files. Never changed.
+
+    `files` holds path, size and SHA-256 of each. It is a table of its own since calls read the rows of versions.
+    """
+
+    version = models.OneToOneField(PluginVersion, on_delete=models.PROTECT, related_name="arrival", db_constraint=False)
+    came = word()
+    file_name = models.CharField(max_length=200, blank=True)
+    brought_by = models.ForeignKey("tenants.User", null=True, on_delete=models.PROTECT, related_name="+")
+    files = models.JSONField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [one_of("came", Came, "arrival_came")]
 
 
 class Tool(TenantRow):

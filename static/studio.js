@@ -149,7 +149,7 @@
     if (!stays) form.dataset.sent = "1";
     const token = document.cookie.match(/(?:^|; )oz0_csrf=([^;]+)/), field = form.querySelector("[name=csrfmiddlewaretoken]");
     if (token && field) field.value = token[1];      // signing in elsewhere changed it
-    if (!stays) setTimeout(() => document.querySelectorAll(`form[data-group="${form.dataset.group || "-"}"] button, form[data-sent] button`).forEach((b) => { b.disabled = true; }));
+    if (!stays) setTimeout(() => document.querySelectorAll(`form[data-group="${form.dataset.group || "-"}"] button, form[data-sent] button`).forEach((b) => { b.disabled = true; if (b.dataset.busy && b === event.submitter) { b.textContent = b.dataset.busy; b.setAttribute("aria-busy", "true"); } }));
   });
   window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   document.addEventListener("change", (event) => { if (event.target.form && event.target.form.dataset.auto !== undefined) event.target.form.requestSubmit(); });

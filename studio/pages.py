@@ -19,7 +19,6 @@ from tenants.views.place import seat_of
 # which entry of the catalog's navigation an address belongs to
 SECTIONS = {
     "catalog": "overview",
-    "plugins": "plugins",
     "functions": "functions",
     "function": "functions",
 }
@@ -29,6 +28,7 @@ SECTIONS |= dict.fromkeys(("skills", "skill"), "skills")
 SECTIONS |= dict.fromkeys(("policy", "policy-edit", "policy-waiting", "policy-simulate", "policy-replay"), "policy")
 SECTIONS |= dict.fromkeys(("policy-versions", "policy-version", "policy-restore"), "policy")
 SECTIONS |= {"findings": "findings"}
+SECTIONS |= dict.fromkeys(("plugins", "plugin", "upload-plugin", "take-up-plugin", "remove-plugin"), "plugins")
 PLACES = {
     "job": "jobs",
     "jobs": "jobs",

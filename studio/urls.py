@@ -3,9 +3,18 @@
 from django.urls import URLPattern, URLResolver, path, register_converter
 from django.urls.converters import StringConverter
 
-from approvals.views import function_page, listings, policy_tries, queue, switches, together, tool_page
+from approvals.views import (
+    function_page,
+    listings,
+    plugin_removal,
+    policy_tries,
+    queue,
+    switches,
+    together,
+    tool_page,
+)
 from catalog.api import tokens
-from catalog.views import agents, catalog, connections, findings, functions, policy, skills
+from catalog.views import agents, catalog, connections, findings, functions, plugins, policy, skills
 from jobs.views import lists as jobs
 from jobs.views import trace
 from studio import pages
@@ -37,7 +46,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("approvals/<str:shown>/", queue.hold, name="hold"),
     path("approvals/<str:shown>/group/", together.group, name="group"),
     path("catalog/", catalog.catalog, name="catalog"),
-    path("catalog/plugins/", catalog.plugins, name="plugins"),
+    path("catalog/plugins/", plugins.plugins_list, name="plugins"),
+    path("catalog/upload/", plugins.upload, name="upload-plugin"),
+    path("catalog/plugins/<plain:name>/", plugins.plugin, name="plugin"),
+    path("catalog/plugins/<plain:name>/take-up/", plugins.take_up, name="take-up-plugin"),
+    path("catalog/plugins/<plain:name>/remove/", plugin_removal.remove_plugin, name="remove-plugin"),
     path("catalog/tools/", catalog.tools, name="tools"),
     path("catalog/functions/", functions.functions, name="functions"),
     path("catalog/functions/<plain:label>/", function_page.function, name="function"),

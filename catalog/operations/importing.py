@@ -9,7 +9,7 @@ from uuid import UUID
 
 from base import db
 from base.addresses import Refused, literal, read_url
-from catalog.models import Connection, Credential, Plugin, PluginVersion, Stage
+from catalog.models import Came, Connection, Credential, Plugin, PluginVersion, Stage
 from catalog.operations import connections, listings, plugins, variables
 from catalog.queries.connections import named
 from catalog.rules.manifest import MANIFEST
@@ -86,7 +86,7 @@ def _write(tenant: UUID, server: Server, allowed: Sequence[str], compared: _Comp
     if compared.files:
         with TemporaryDirectory(prefix="oz0-import-") as folder:
             (Path(folder) / MANIFEST).write_bytes(manifest_of(server))
-            plugins.register(tenant=tenant, folder=Path(folder), home=home, actor=actor)
+            plugins.register(tenant=tenant, folder=Path(folder), home=home, actor=actor, came=Came.IMPORT)
 
 
 def _compare(tenant: UUID, server: Server, file: str, allowed: Sequence[str]) -> _Compared:

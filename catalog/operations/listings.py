@@ -46,6 +46,8 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing, began: floa
         current = Listing.objects.filter(tool=tool, current=True)
         if current.filter(measured_at__gt=read_at).exists() or connections.changed_since(tool, read_at):
             return False
+        if tool.plugin_version.stage == Stage.REMOVED:  # while its server was asked
+            return False
         wake.changed()
         problems = listing_problems(tool.slug, [function.name for function in measured.functions])
         asked_since = tool.measure_due_at is not None and read_at < tool.measure_due_at <= now
@@ -77,7 +79,7 @@ def store(*, tenant: UUID, tool_id: UUID, measured: MeasuredListing, began: floa
             for entry in measured.functions
             if entry.name not in refused
         )
-        if tool.plugin_version.stage != Stage.OLD:
+        if tool.plugin_version.stage in (Stage.CURRENT, Stage.CANARY):
             _end_approvals(tool, {entry.name: entry.digest for entry in measured.functions}, now)
         return True
 
@@ -137,7 +139,11 @@ def not_measured(*, tenant: UUID, tool_id: UUID, why: str, status: int | None = 
     with db.write(tenant) as now:
         if status == sign_ins.TOKEN_REFUSED:  # before the tool, as whoever signs in locks them
             sign_ins.refused(Tool.objects.get(pk=tool_id), sent_at=now)
-        tool = Tool.objects.select_for_update(no_key=True).get(pk=tool_id)
+        tool = (
+            Tool.objects.select_for_update(no_key=True, of=("self",)).select_related("plugin_version").get(pk=tool_id)
+        )
+        if tool.plugin_version.stage == Stage.REMOVED:  # meanwhile: it is not asked again
+            return
         tool.measure_failures += 1
         tool.down_reason = why
         tool.measure_due_at = _next_try(now, tool.measure_failures)
@@ -175,7 +181,8 @@ def kept_apart_otherwise(isolation: str) -> list[tuple[UUID, UUID]]:
 
 def measure_soon(tool_id: UUID) -> None:
     """The same within an open write: a session was seen to list something else than what is kept."""
-    Tool.objects.filter(pk=tool_id).update(measure_due_at=db.must_write())
+    kept = Tool.objects.filter(pk=tool_id).exclude(plugin_version__stage=Stage.REMOVED)
+    kept.update(measure_due_at=db.must_write())
 
 
 def _next_try(now: datetime, failures: int) -> datetime:

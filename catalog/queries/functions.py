@@ -25,8 +25,9 @@ FROM catalog_agent a JOIN catalog_pluginversion own ON own.id = a.plugin_version
         SELECT t.slug, t.id, t.transport, l.id AS listing_id, v.id = own.id AS is_own
         FROM catalog_tool t JOIN catalog_pluginversion v ON v.id = t.plugin_version_id
             LEFT JOIN catalog_listing l ON l.tool_id = t.id AND l.current
-        WHERE (v.id = own.id OR v.stage = '{Stage.CURRENT}' AND v.plugin_id <> own.plugin_id) AND t.slug IN
-            (SELECT split_part(g, '.', 1) FROM jsonb_array_elements_text(a.definition -> 'functions') g)
+        WHERE (v.id = own.id AND v.stage <> '{Stage.REMOVED}'
+                OR v.stage = '{Stage.CURRENT}' AND v.plugin_id <> own.plugin_id)
+            AND t.slug IN (SELECT split_part(g, '.', 1) FROM jsonb_array_elements_text(a.definition -> 'functions') g)
     ) t ON true
 WHERE a.id = %s ORDER BY t.is_own, t.id
 """  # noqa: S608 - only words of ours

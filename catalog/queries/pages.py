@@ -3,20 +3,15 @@
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
-from uuid import UUID
 
 from django.db.models import QuerySet
 
-from base import db
-from catalog.models import Agent, Function, Listing, PluginVersion, Stage, Tool
+from catalog.models import Function, Listing, Tool
 from catalog.queries.costs import tool_costs
 from catalog.queries.listing_review import count_waiting
 from catalog.queries.trust import Approved, approved_entries, traits_by, trusted_by
-from catalog.rules.budgets import plugin_finding
 from catalog.rules.estimates import ONE_IS_LONG, Cost
-from catalog.rules.findings import Finding
 from catalog.rules.kinds import undeclared
-from catalog.rules.manifest import MANIFEST
 from catalog.rules.sandbox import words_for
 
 SHOWN: Final = 150  # functions of one tool on its page
@@ -91,49 +86,6 @@ class ToolRow:
         return tuple(sorted(biggest, key=lambda function: function.name))
 
 
-@dataclass(frozen=True, slots=True)
-class AgentRow:
-    """One agent and what it is granted."""
-
-    name: str
-    model: str
-    grants: tuple[str, ...]
-    on_unknown: str
-
-
-@dataclass(frozen=True, slots=True)
-class PluginRow:
-    """The current version of one plugin."""
-
-    name: str
-    version: str
-    digest: str
-    tools: tuple[ToolRow, ...]
-    agents: tuple[AgentRow, ...]
-    budget: int
-    finding: Finding | None
-
-    @property
-    def tokens(self) -> int:
-        """What the definitions of all its functions come to together (RULES T3)."""
-        return sum(tool.tokens for tool in self.tools)
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogPage:
-    """The whole catalog of a tenant."""
-
-    plugins: tuple[PluginRow, ...]
-    now: datetime
-
-
-def catalog_page(tenant: UUID) -> CatalogPage:
-    """The current plugins of a tenant, by name."""
-    with db.read(tenant) as now:
-        versions = PluginVersion.objects.filter(stage=Stage.CURRENT).select_related("plugin").order_by("plugin__name")
-        return CatalogPage(plugins=tuple(_plugin(version) for version in versions[:200]), now=now)
-
-
 def tool_row(tool: Tool) -> ToolRow:
     """One tool with the functions its server listed last. Demands an open read."""
     listing = Listing.objects.filter(tool=tool, current=True).first()
@@ -168,22 +120,6 @@ def _uncounted(functions: QuerySet[Function]) -> bool:
     return functions.filter(tokens__isnull=True).exists()
 
 
-def _plugin(version: PluginVersion) -> PluginRow:
-    tools = tuple(tool_row(tool) for tool in Tool.objects.filter(plugin_version=version).order_by("slug"))
-    agents = Agent.objects.filter(plugin_version=version).order_by("name")
-    name, budget = version.plugin.name, int(version.manifest.get("tool_tokens") or 16_000)
-    costs = [Cost(f"{tool.slug}.{one.name}", one.tokens) for tool in tools for one in tool.functions]
-    return PluginRow(
-        name=name,
-        version=version.version,
-        digest=version.digest,
-        tools=tools,
-        agents=tuple(_agent(agent) for agent in agents),
-        budget=budget,
-        finding=plugin_finding(MANIFEST, name, costs, budget),
-    )
-
-
 def _function(row: Function, cost: Cost, approved: Approved) -> FunctionRow:
     traits = traits_by(row, approved)
     trouble = undeclared(row.annotations, trusted=trusted_by(row, approved))
@@ -201,14 +137,4 @@ def _function(row: Function, cost: Cost, approved: Approved) -> FunctionRow:
         undeclared=trouble.reason if trouble else "",
         fix=trouble.fix if trouble else "",
         unapproved=not trusted_by(row, approved),
-    )
-
-
-def _agent(agent: Agent) -> AgentRow:
-    definition = agent.definition
-    return AgentRow(
-        name=agent.name,
-        model=str(definition.get("model") or "harness"),
-        grants=tuple(str(grant) for grant in definition.get("functions") or ()),
-        on_unknown=str(definition.get("on_unknown") or "the starter decides"),
     )

@@ -10,7 +10,6 @@ from base.htmx import page as answer
 from catalog.operations import listings as listing
 from catalog.queries.catalog_overview import catalog_overview
 from catalog.queries.listing_pages import listings_page
-from catalog.queries.pages import catalog_page
 from catalog.queries.tool_list import tools_page
 from catalog.rules.estimates import ERROR, METHOD
 from tenants.models import Role
@@ -24,13 +23,6 @@ def catalog(request: HttpRequest) -> HttpResponse:
     """What is wrong, what waits for somebody, and how much there is of everything."""
     context = {"page": catalog_overview(seat_of(request).tenant), **ABOUT}
     return answer(request, "catalog/catalog.html", context, parts=["catalog-page"])
-
-
-@require_GET
-def plugins(request: HttpRequest) -> HttpResponse:
-    """The current version of every plugin."""
-    context = {"page": catalog_page(seat_of(request).tenant), **ABOUT}
-    return answer(request, "catalog/plugins.html", context, parts=["plugins-page"])
 
 
 @require_GET

@@ -5,6 +5,7 @@ from typing import Any
 
 from base import db
 from base.canonical import digest
+from catalog.models import Stage
 from catalog.queries.standing import Standing, over_call
 from catalog.queries.trust import approval_of, traits_now
 from catalog.rules.kinds import Kind
@@ -38,7 +39,7 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """A kill switch is on over the call."""
+    """A kill switch is on over the call, or the plugin of its tool was removed (`Why.TOOL_GONE`)."""
 
     detail: str
     reason: Why = Why.KILL_SWITCH
@@ -52,6 +53,8 @@ def rule_on(call: Call, job: Job, *, claiming: bool = False) -> Ruling | Switche
 
     What the call's function says of itself is taken anew, as far as its word counts now (RULES U1).
     """
+    if call.function is not None and call.function.tool.plugin_version.stage == Stage.REMOVED:
+        return Switched("its plugin was removed from the catalog", Why.TOOL_GONE)
     open_world = _take_the_word(call)
     standing = _standing(job.agent_name, call.tool_slug, call.function_name)
     if standing.switch:

@@ -175,7 +175,10 @@ def _stop_before_start(call: Call, job: Job, ruling: verdicts.Ruling | verdicts.
     """A due call that may not run now: held, refused, stopped or, when it may have acted before, a question."""
     again = call.attempts_made > 0
     if isinstance(ruling, verdicts.Switched):
-        moves.call(call, CallState.CANCELED, reason=ruling.reason, now=now, detail=ruling.detail)
+        if ruling.reason is Why.TOOL_GONE:
+            _tool_gone(call, job, ruling.detail, now)
+        else:
+            moves.call(call, CallState.CANCELED, reason=ruling.reason, now=now, detail=ruling.detail)
         return
     rule = ruling.verdict.rule
     judged: dict[str, Any] = {"rule_id": rule.id, "rule_digest": rule.digest, "policy_number": ruling.policy}
@@ -191,6 +194,16 @@ def _stop_before_start(call: Call, job: Job, ruling: verdicts.Ruling | verdicts.
         moves.call(call, CallState.FAILED, reason=Why.POLICY_REFUSES, now=now, detail=ruling.why, **judged)
     else:
         moves.call(call, CallState.REFUSED, reason=Why.POLICY_REFUSES, now=now, detail=ruling.why, **judged)
+
+
+def _tool_gone(call: Call, job: Job, why: str, now: datetime) -> None:
+    """Nothing starts of a plugin that was removed; whether an earlier attempt acted is still worth knowing."""
+    if call.effect == Effect.MAYBE:
+        evidence = f"It may have acted before {why}."
+        holds.nobody_knows(call, job, reason=Why.TOOL_GONE, evidence=evidence, now=now)
+    else:
+        ended = CallState.FAILED if call.state == CallState.RETRYING else CallState.REFUSED
+        moves.call(call, ended, reason=Why.TOOL_GONE, now=now, detail=why)
 
 
 def opening_failed(*, tenant: UUID, call_id: UUID, why: str, jitter: float, status: int | None = None) -> None:

@@ -49,7 +49,10 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
     except OSError as error:
         _refuse(f"{file}: {error.strerror}\n  fix: name the client's list of MCP servers", as_json)
     except UnicodeDecodeError:
-        _refuse(f"{file}: is not UTF-8 text\n  fix: save it as UTF-8", as_json)
+        with file.open("rb") as opened:
+            is_pack = opened.read(2) == b"PK"
+        fix = f"a pack is added by `oz0 plugin add {file}`" if is_pack else "save it as UTF-8"
+        _refuse(f"{file}: is not UTF-8 text\n  fix: {fix}", as_json)
     except BadServersFile as error:
         _refuse(str(error), as_json)
     _this_studio.ready()

@@ -113,8 +113,15 @@ def _admin(tenant: UUID) -> "Actor":
 
 
 def _register(tenant: UUID, folder: Path, home: Path, admin: "Actor") -> None:
+    from base import db
+    from catalog.models import Plugin
     from catalog.operations.plugins import register
 
+    with db.read(tenant):
+        removed = Plugin.objects.filter(name=folder.name, removed_at__isnull=False).exists()
+    if removed:  # by a person, who can import it again
+        click.echo(f"left out plugin {folder.name}: it was removed")
+        return
     found = register(tenant=tenant, folder=folder, home=home, actor=admin)
     click.echo(f"{'registered' if found.fresh else 'kept'} plugin {found.name} {found.digest[:12]}")
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from watchfiles import Change, watch
 
-from base.folders import PASSED_OVER
+from base.portable import stays_at_home
 from catalog.rules.listing_file import LISTING_FILE
 
 QUIET: Final = 50  # milliseconds without another change after which a save is taken to be whole
@@ -17,9 +17,9 @@ LONGEST: Final = 500  # milliseconds after which it is looked at all the same
 def is_of_plugin(folder: Path, path: Path) -> bool:
     """Whether a change there is one of the plugin: not of hidden files, caches, and the listing, which we write."""
     inside = path.relative_to(folder) if path.is_relative_to(folder) else None
-    if inside is None or inside == Path(LISTING_FILE) or path.suffix == ".pyc":
+    if inside is None or inside == Path(LISTING_FILE) or stays_at_home(path.name):
         return False
-    return not any(part.startswith(".") or part in PASSED_OVER for part in inside.parts)
+    return not any(stays_at_home(part, folder=True) for part in inside.parts)
 
 
 def tell_of_saves(folder: Path, tell: Callable[[tuple[str, ...]], None]) -> None:

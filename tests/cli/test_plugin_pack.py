@@ -125,7 +125,7 @@ def test_a_plugin_over_its_budget_is_not_packed(shelf: Path) -> None:
     )
     measure(shelf)
     done = oz0("pack", shelf, "-o", shelf.parent / "x.oz0.zip", code=1)
-    assert "error[tools.budget]: agents/shelver.yaml: limits.tool_tokens: agent clerk" in done.output
+    assert "error[tools.budget]: agents/shelver.yaml:4: limits.tool_tokens: agent clerk" in done.output
     assert "fix:" in done.output
     assert not (shelf.parent / "x.oz0.zip").exists()
 

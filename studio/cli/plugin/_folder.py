@@ -42,7 +42,6 @@ def refuse(why: str, as_json: bool) -> NoReturn:
     raise SystemExit(_told.Exit.UNREADABLE)
 
 
-
 def show_json(value: dict[str, Any]) -> None:
     """One object on one line."""
     click.echo(json.dumps(value))

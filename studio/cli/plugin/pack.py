@@ -9,13 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from studio.cli import _told
 from studio.cli.plugin import _folder, _report
 
 if TYPE_CHECKING:
     from catalog.rules.findings import Finding
 
 
-@click.command()
+@click.command(
+    cls=_told.Told,
+    short_help="Make a plugin one file.",
+    exits={
+        _told.Exit.DONE: "packed",
+        _told.Exit.FAILED: "there is something to mend, and nothing was written",
+        _told.Exit.UNREADABLE: "nothing wrong was found, but a server of it was not measured; nothing was written",
+    },
+    examples=["oz0 plugin pack", "oz0 plugin pack shelf -o dist/shelf.oz0.zip", "oz0 plugin pack shelf --json"],
+)
 @_folder.folder_argument
 @click.option(
     "-o",
@@ -31,15 +41,6 @@ def pack(folder: Path, output: Path | None, strict: bool, as_json: bool) -> None
     The same files give the same bytes on every machine, so whoever has the digest knows what is inside. Hidden files,
     caches and what looks like a secret are left out, and named. What lint calls an error is not packed, nor is a name
     that some machine cannot hold.
-
-    Exit code 0: packed; 1: there is something to mend, and nothing was written; 2: a wrong call; 3: nothing wrong was
-    found, but a server of the plugin is not in oz0-listing.json, so nothing was written.
-
-    \b
-    Examples:
-      oz0 plugin pack
-      oz0 plugin pack shelf -o dist/shelf.oz0.zip
-      oz0 plugin pack shelf --json
     """
     from base import folders
     from catalog.rules.lint_reports import Exit, Report
@@ -146,6 +147,6 @@ def _tell(place: Path, name: str, version: str, files: "dict[str, bytes]", left_
 def _end(told: dict[str, Any], said: str, as_json: bool) -> Any:
     if as_json:
         _folder.show_json(told)
-    else:
+    if said:
         click.echo(_report.lines(said), err=True)
     raise SystemExit(told["exit"])

@@ -1,0 +1,25 @@
+"""Refuses requests whose body is larger than anything the studio takes, before a byte of it is looked at."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.deprecation import MiddlewareMixin
+
+from base.portable import MAX_PACK
+
+AROUND: Final = 256 * 1024  # bytes of a form beside the pack in it
+
+
+class BoundedBody(MiddlewareMixin):
+    """A body may be as large as a form with one pack. It stands before whatever reads a form."""
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], args: tuple[Any, ...], names: dict[str, Any]
+    ) -> HttpResponse | None:
+        """Before the view, and before the check of the form's token, which reads the form."""
+        length = str(request.META.get("CONTENT_LENGTH") or 0)
+        if length.isdigit() and int(length) <= MAX_PACK + AROUND:
+            return None
+        return render(request, "413.html", {"most": MAX_PACK // 2**20, "back": request.path}, status=413)
