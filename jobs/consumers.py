@@ -3,6 +3,9 @@
 A page joins topics: `jobs`, `approvals`, `catalog`, `job:<id>`. After joining one it is told the newest number, so
 what changed between its rendering and its joining is read again (CASES V02). Every few seconds the session, the seat
 and the way through the channel layer are checked; a socket that fails one is closed (CASES V14).
+
+A page that shows a question says so now and again, and the others that show it are told who looks. That is kept
+nowhere and forgotten by each page after a while, so nothing depends on a page that goes without a word (CASES V05).
 """
 
 import asyncio
@@ -19,13 +22,16 @@ from django.urls import path
 from redis.exceptions import RedisError
 
 from base import db, ids, nudge
+from base.visible import visible
 from jobs.queries.cursor import newest_event
+from jobs.queries.questions import question_exists
 from tenants.queries.seats import Seat, seat
 from tenants.queries.sessions import session_person
 
 log = logging.getLogger(__name__)
 CHECK_EVERY: Final = 4.0  # seconds
 MOST_TOPICS: Final = 16
+NAME_SHOWN: Final = 60  # characters of a person's name
 SIGNED_OUT: Final = 4401
 NO_LAYER: Final = 4503
 
@@ -39,6 +45,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channel
         self.seat: Seat | None = None
         self.checking: asyncio.Task[None] | None = None
         self.probed = False
+        self.looking = ""  # the group of those who look at the question that the page shows
 
     async def __call__(self, scope: Any, receive: Callable[[], Any], send: Callable[[Any], Any]) -> Any:
         """Run the socket; without a channel layer it is refused, and the page goes on by polling."""
@@ -68,15 +75,19 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channel
         """Leave every group."""
         if self.checking is not None:
             self.checking.cancel()
-        for group in self.topics:
+        for group in [*self.topics, *([self.looking] if self.looking else [])]:
             with contextlib.suppress(RedisError, OSError):
                 await self.channel_layer.group_discard(group, self.channel_name)
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
         """`{"join": [topics]}`: all that the page shows now; it leaves what it showed before.
 
-        Topics that do not exist, or are another tenant's, are left out without a word.
+        Topics that do not exist, or are another tenant's, are left out without a word. `{"looking": question}`: the
+        page shows it just now.
         """
+        if isinstance(content, dict) and isinstance(content.get("looking"), str):
+            await self._looks_at(content["looking"])
+            return
         wanted = content.get("join") if isinstance(content, dict) else None
         if not isinstance(wanted, list) or self.seat is None:
             return
@@ -95,6 +106,29 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channel
         topic = self.topics.get(message["group"])
         if topic is not None:
             await self.send_json({"topic": topic, "seq": message["seq"]})
+
+    async def looks(self, message: dict[str, Any]) -> None:
+        """Somebody looks at the question that this page shows, too; what comes from itself is left out."""
+        if message["group"] == self.looking and self.seat is not None and message["person"] != self.seat.person_id:
+            await self.send_json({name: message[name] for name in ("looking", "who", "person")})
+
+    async def _looks_at(self, shown: str) -> None:
+        group = _looking_group(shown) if shown else ""
+        if group != self.looking:
+            if self.looking:
+                await self.channel_layer.group_discard(self.looking, self.channel_name)
+            self.looking = ""
+            if not group or not await database_sync_to_async(self._has_question)(shown):
+                return
+            await self.channel_layer.group_add(group, self.channel_name)
+            self.looking = group
+        if self.looking and self.seat is not None:
+            who = visible(self.seat.username, NAME_SHOWN)
+            told = {"type": "looks", "group": group, "looking": shown, "who": who, "person": self.seat.person_id}
+            await self.channel_layer.group_send(group, told)
+
+    def _has_question(self, shown: str) -> bool:
+        return self.seat is not None and question_exists(self.seat.tenant, ids.parse(ids.HOLD, shown))
 
     async def probe(self, message: dict[str, Any]) -> None:
         """Our own message came back through the layer: it works."""
@@ -164,6 +198,14 @@ def _group(tenant: UUID, topic: str) -> str | None:
         return nudge.job_group(ids.parse(ids.JOB, shown)) if kind == "job" else None
     except ids.BadId:
         return None
+
+
+def _looking_group(shown: str) -> str:
+    """Pages that show this question; empty when it is none."""
+    try:
+        return f"looking.{ids.parse(ids.HOLD, shown).hex}"
+    except ids.BadId:
+        return ""
 
 
 def _seat_of_session(key: str) -> Seat | None:

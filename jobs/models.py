@@ -87,6 +87,7 @@ class Job(TenantRow):
     calls_before = models.PositiveIntegerField(default=0, help_text="calls of the runs before this one")
     turns_made = models.PositiveIntegerField(default=0)
     turn_due_at = models.DateTimeField(null=True)
+    one_call = models.BooleanField(default=False, help_text="it makes one call, which a person asked for, and no turn")
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
@@ -164,6 +165,7 @@ class Turn(TenantRow):
     usage = models.JSONField(default=dict)
     model = models.CharField(max_length=200, blank=True)
     error = models.TextField(blank=True)
+    notes = models.JSONField(default=list, help_text="the late calls that its model was told of, by their ids")
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -190,7 +192,11 @@ class CallQuerySet(models.QuerySet["Call"]):
 
 
 class Call(TenantRow):
-    """One call of one function, from request to its end. Its key and arguments are fixed at submit (RULES K1, K7)."""
+    """One call of one function, from request to its end. Its key is fixed at submit (RULES K1, K7).
+
+    Its arguments are too, but for a person who edits them while it waits for approval (RULES A9); `edited_from` are
+    then those that the model asked for. `again_of` is the call that expired, when a person asked again (RULES A8).
+    """
 
     job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="calls", db_constraint=False)
     turn = models.ForeignKey(Turn, null=True, on_delete=models.PROTECT, related_name="calls", db_constraint=False)
@@ -214,6 +220,8 @@ class Call(TenantRow):
     arguments = models.JSONField(null=True)
     arguments_body = models.ForeignKey(Body, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     args_digest = models.CharField(max_length=64)
+    edited_from = models.ForeignKey(Body, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False)
+    again_of = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     key = models.CharField(max_length=300)
     state = word()
     seq = models.PositiveIntegerField(default=0)
@@ -236,6 +244,7 @@ class Call(TenantRow):
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["job", "run_number", "activity"], name="call_activity_once"),
+            models.UniqueConstraint(fields=["again_of"], name="call_asked_again_once"),
             one_of("state", CallState, "call_state"),
             one_of("effect", Effect, "call_effect"),
             models.CheckConstraint(
@@ -343,6 +352,14 @@ class Hold(TenantRow):
     answer = word(blank=True)
     answered_by = models.ForeignKey("tenants.User", null=True, on_delete=models.PROTECT, related_name="+")
     note = models.TextField(blank=True)
+    edit = models.ForeignKey(
+        Body,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_constraint=False,
+        help_text="the arguments before and after, when the answer was to edit them (RULES A9)",
+    )
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -367,6 +384,7 @@ class Hold(TenantRow):
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["tenant", "opened_at", "id"], condition=Q(closed_at__isnull=True), name="hold_queue"),
             models.Index(fields=["expires_at"], condition=Q(closed_at__isnull=True), name="hold_expiry"),
+            models.Index(fields=["tenant", "closed_at"], condition=Q(closed_at__isnull=False), name="hold_closed"),
         ]
 
 

@@ -60,7 +60,7 @@
     if (away || response.status === 403) { event.preventDefault(); signedOut = true; chip(); return; }
     if (response.status >= 500) { event.preventDefault(); }
   });
-  document.addEventListener("htmx:after:swap", () => { if (document.title !== title()) document.title = title(); mark(); join(); });
+  document.addEventListener("htmx:after:swap", () => { if (document.title !== title()) document.title = title(); mark(); join(); look(); });
 
   /* What a person opened or typed stays when a part is patched around it. */
   if (window.htmx) {
@@ -90,9 +90,13 @@
       failures = 0;
       joined = "";
       join();
+      look();
       chip();
     };
-    socket.onmessage = ({ data }) => heard(JSON.parse(data));
+    socket.onmessage = ({ data }) => {
+      const told = JSON.parse(data);
+      if (told.looking) sawLooking(told); else heard(told);
+    };
     socket.onclose = ({ code }) => {
       socket = null;
       if (code === 4401) { signedOut = true; chip(); return; }
@@ -117,6 +121,37 @@
     if (place.className !== look) place.className = look;
     if (place.textContent !== words) place.textContent = words;
   }
+
+  /* ---- who else looks at a question: each page says so now and again, and what is not repeated is over. Nothing
+     depends on it, so a tab that is gone without a word only stays named for a moment. ------------------------------ */
+  const LOOK_MS = 20000, FORGET_MS = 45000;
+  const lookers = new Map();        // "question person" -> [name, when it is over]
+  let looked = "", lookedAt = 0;
+  const question = () => document.getElementById("looking")?.dataset.looking || "";
+  function look(again) {
+    const now = question();
+    if (!socket || socket.readyState !== 1 || document.hidden) return;
+    if (!again && now === looked && Date.now() - lookedAt < LOOK_MS) { showLookers(); return; }
+    if (now || looked) socket.send(JSON.stringify({ looking: now }));
+    looked = now;
+    lookedAt = Date.now();
+    showLookers();
+  }
+  function sawLooking({ looking, who, person }) {
+    const key = `${looking} ${person}`, known = lookers.has(key);
+    lookers.set(key, [who, Date.now() + FORGET_MS]);
+    if (!known && looking === question()) look(true);   // so that the newcomer knows
+    showLookers();
+  }
+  function showLookers() {
+    const place = document.getElementById("looking");
+    if (!place) return;
+    const names = [...lookers].filter(([key, [, over]]) => key.startsWith(`${question()} `) && over > Date.now()).map(([, [who]]) => who).sort();
+    const words = names.length ? `Also looking at this now: ${names.join(", ")}` : "";
+    if (place.textContent !== words) place.textContent = words;
+    place.hidden = !words;
+  }
+  setInterval(() => look(), LOOK_MS / 4);
 
   /* ---- clocks: they run on between two reads, from the database's own time ----------------------------------- */
   function words(seconds) {
@@ -200,6 +235,10 @@
     const needs = target.form && [...target.form.elements].find((field) => field.required && !field.value);
     if (needs) needs.focus(); else if (target.matches("details")) target.open = true; else { target.focus(); target.click(); }
   });
+
+  /* ---- a group that is answered in parts goes on by itself -------------------------------------------------------- */
+  const goOn = document.querySelector("form[data-go-on]");
+  if (goOn) setTimeout(() => goOn.requestSubmit(), 50);
 
   /* ---- start ------------------------------------------------------------------------------------------------------ */
   const plainTitle = document.title.replace(/^\(\d+\+?\) /, "");

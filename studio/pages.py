@@ -37,6 +37,10 @@ PLACES = {
     "approvals": "approvals",
     "hold": "approvals",
     "group": "approvals",
+    "several": "approvals",
+    "edit-arguments": "approvals",
+    "always-allow": "approvals",
+    "deciding": "approvals",
 }
 PLACES |= dict.fromkeys(SECTIONS, "catalog")
 PLACES |= dict.fromkeys(("connections", "new-connection", "connection", "connection-client"), "connections")

@@ -4,14 +4,19 @@ from django.urls import URLPattern, URLResolver, path, register_converter
 from django.urls.converters import StringConverter
 
 from approvals.views import (
+    always,
+    deciding,
+    editing,
     function_page,
     listings,
     plugin_removal,
     policy_tries,
     queue,
+    several,
     switches,
     together,
     tool_page,
+    waiting_longer,
 )
 from catalog.api import tokens
 from catalog.views import agents, catalog, connections, findings, functions, plugins, policy, skills
@@ -43,8 +48,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("jobs/<str:shown>/stop/", trace.stop_job, name="stop-job"),
     path("calls/<str:shown>/", trace.call, name="call"),
     path("approvals/", queue.approvals, name="approvals"),
+    path("approvals/several/", several.several, name="several"),
     path("approvals/<str:shown>/", queue.hold, name="hold"),
     path("approvals/<str:shown>/group/", together.group, name="group"),
+    path("approvals/<str:shown>/edit/", editing.edit_arguments, name="edit-arguments"),
+    path("approvals/<str:shown>/always/", always.always_allow, name="always-allow"),
+    path("approvals/<str:shown>/extend/", waiting_longer.extend, name="extend"),
+    path("approvals/<str:shown>/ask-again/", waiting_longer.ask_again, name="ask-again"),
     path("catalog/", catalog.catalog, name="catalog"),
     path("catalog/plugins/", plugins.plugins_list, name="plugins"),
     path("catalog/upload/", plugins.upload, name="upload-plugin"),
@@ -79,6 +89,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/agents/<plain:name>/request.json", agents.model_request, name="agent-request"),
     path("api/v1/catalog/agents/<plain:name>/tokens", tokens.of_agent, name="api-agent-tokens"),
     path("api/<path:rest>", programs.nothing),
+    path("settings/deciding/", deciding.deciding, name="deciding"),
     path("settings/connections/", connections.connections, name="connections"),
     path("settings/connections/new/", connections.new_connection, name="new-connection"),
     path("settings/connections/<str:shown>/", connections.connection, name="connection"),

@@ -8,15 +8,16 @@ from uuid import UUID
 from base import db, ids
 from catalog.models import KillSwitch, Scope
 from jobs.models import Call, Hold, Job, Starter
-from jobs.operations import cancel, holds, intake, nodes, switches, turns, work
+from jobs.operations import asking_again, cancel, editing, holds, intake, nodes, switches, turns, work
 from jobs.queries import due
 from jobs.rules.orders import End, Order
 from jobs.rules.states import JOB_FINAL, HoldKind
 from jobs.rules.turns import TurnAnswer, TurnFailed, Wanted
+from jobs.rules.why import Why
 from tenants.rules.who import SYSTEM
 from tests.builders import FUNCTIONS, World, a_policy, a_rule, an_outcome, swept
 
-REFUSALS = (cancel.AlreadyOver, holds.BadAnswer, intake.CannotStart, switches.BadSwitch)
+REFUSALS = (cancel.AlreadyOver, asking_again.CannotAsk, holds.BadAnswer, intake.CannotStart, switches.BadSwitch)
 ENDS = (End.ANSWERED,) * 4 + (End.BUSY, End.NOT_MADE, End.TIMED_OUT, End.BROKEN, End.UNREADABLE, End.LOST, End.STOPPED)
 EFFECTS = ("allow", "ask", "refuse")
 
@@ -37,6 +38,8 @@ class Wanderer:
             self.settle: 18,
             self.settle_twice: 2,
             self.answer: 10,
+            self.extend: 1,
+            self.ask_again: 2,
             self.cancel: 1,
             self.will_not_start: 1,
             self.switch: 1,
@@ -126,7 +129,24 @@ class Wanderer:
         with db.write(self.world.tenant):
             kind = HoldKind(Hold.objects.get(pk=hold).kind)
             answer = self.dice.choice([*holds.ANSWERS[kind], *holds.ANSWERS[kind][:2]])
-            holds.answer(hold_id=hold, answer=answer, person=self.world.person, note="because")
+            if answer is holds.Answer.EDIT:
+                other = {"order": self.dice.randint(10, 99)}
+                alone = self.dice.random() < 0.7
+                editing.edit(hold_id=hold, arguments=other, person=self.world.person, alone=alone)
+            else:
+                holds.answer(hold_id=hold, answer=answer, person=self.world.person, note="because")
+
+    def extend(self) -> None:
+        hold = self._one(Hold, closed_at__isnull=True)
+        if hold is not None:
+            with db.write(self.world.tenant):
+                holds.extend(hold_id=hold)
+
+    def ask_again(self) -> None:
+        call = self._one(Call, reason=Why.EXPIRED)
+        if call is not None:
+            with db.write(self.world.tenant):
+                asking_again.ask_again(call_id=call, person=self.world.person)
 
     def cancel(self) -> None:
         job = self._one(Job)

@@ -1,23 +1,48 @@
-"""One question as a card: exactly what will run, why it waits, what each answer will do (RULES A3, U7)."""
+"""One question as a card: exactly what will run, why it waits, what each answer will do (RULES A3, A9, A10, U7)."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from approvals.rules.answers import AnswerOption
-from approvals.rules.deciding import shown_digest
+from approvals.queries.alike import Alike, alike_calls
+from approvals.queries.deciding_rules import Approval, deciding_rules, question_of, standing
+from approvals.rules import answers
+from approvals.rules.answers import AnswerOption, Stand
+from approvals.rules.deciding import DecidingRules, shown_digest
+from approvals.rules.readable import Line, lines
 from base import db, figures, ids
 from catalog.models import Tool
+from catalog.rules.listing_diff import Change, changed_fields
 from jobs.models import Attempt, Call, Hold
 from jobs.queries.call_page import AttemptRow, Value, attempt_row, value_of
 from jobs.queries.story import answered
 from jobs.queries.trace import name_of
-from jobs.rules.limits import KEY_LIFE
-from jobs.rules.states import CallState, Effect, HoldKind, HoldState
-from tenants.queries import settings
+from jobs.rules.limits import APPROVAL_LIFE, KEY_LIFE, LONGEST_APPROVAL
+from jobs.rules.permits import may_ask_again
+from jobs.rules.states import JOB_FINAL, CallState, Effect, HoldKind, HoldState
 
+SOON: Final = timedelta(hours=1)
 STOP_RUNNING: Final = (CallState.RUNNING, CallState.CANCELLING)
+
+
+@dataclass(frozen=True, slots=True)
+class EditRow:
+    """One edit of the call's arguments, field by field. `here` says that it was the answer to this question."""
+
+    by: str
+    at: datetime
+    changes: tuple[Change, ...]
+    here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AgainRow:
+    """The call that was made when somebody asked again; `open_hold` is its own question while that is open."""
+
+    call_id: str
+    state: CallState
+    open_hold: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +67,7 @@ class Card:
     name: str
     model_name: str
     function_kind: str
+    tainted_by: str
     honours_key: bool
     read_only: bool
     key: str
@@ -49,6 +75,8 @@ class Card:
     may_write_twice: str
     check_text: str
     arguments: Value
+    lines: tuple[Line, ...]
+    edits: tuple[EditRow, ...]
     call_id: str
     call_state: CallState
     shown_job: str
@@ -59,10 +87,18 @@ class Card:
     started_by: str
     started_by_id: int | None
     attempts: tuple[AttemptRow, ...]
-    alike: str
+    alike: Alike
+    approvals: tuple[Approval, ...]
+    needed: int
+    again: AgainRow | None
+    may_ask_again: bool
+    again_of: str
+    may_extend: bool
+    ends_before: datetime | None
+    job_over: bool
     options: tuple[AnswerOption, ...]
     shown: str
-    no_self_approval: bool
+    rules: DecidingRules
     now: datetime
 
 
@@ -70,7 +106,9 @@ def card(tenant: UUID, hold_id: UUID, *, whole: bool = False) -> Card | None:
     """The card of a hold of this tenant; None when there is none."""
     with db.read(tenant) as now:
         hold = (
-            Hold.objects.select_related("call__function", "job__started_by", "answered_by").filter(pk=hold_id).first()
+            Hold.objects.select_related("call__function", "job__started_by", "answered_by", "edit")
+            .filter(pk=hold_id)
+            .first()
         )
         if hold is None:
             return None
@@ -79,6 +117,9 @@ def card(tenant: UUID, hold_id: UUID, *, whole: bool = False) -> Card | None:
         arguments = value_of(call.arguments, call.arguments_body_id, whole=whole)
         running = Call.objects.filter(job=job, state__in=STOP_RUNNING).count()
         first = attempts[0].started_at if attempts else call.created_at
+        rules = deciding_rules(tenant)
+        needed = rules.needed(call.kind)
+        given = standing(hold, hold.binding or None, question_of(hold, rules))
         return Card(
             hold_id=hold.pk,
             shown_id=ids.show(ids.HOLD, hold.pk),
@@ -98,6 +139,7 @@ def card(tenant: UUID, hold_id: UUID, *, whole: bool = False) -> Card | None:
             name=name_of(call),
             model_name=call.model_name,
             function_kind=call.kind,
+            tainted_by=job.tainted_by,
             honours_key=call.honours_key,
             read_only=call.read_only,
             key=call.key,
@@ -105,6 +147,8 @@ def card(tenant: UUID, hold_id: UUID, *, whole: bool = False) -> Card | None:
             may_write_twice=_twice(call, first, now),
             check_text=_check_text(call),
             arguments=arguments,
+            lines=lines(arguments.value) if arguments.shown else (),
+            edits=_edits(hold),
             call_id=ids.show(ids.CALL, call.pk),
             call_state=CallState(call.state),
             shown_job=ids.show(ids.JOB, job.pk),
@@ -115,10 +159,19 @@ def card(tenant: UUID, hold_id: UUID, *, whole: bool = False) -> Card | None:
             started_by=job.started_by.get_username() if job.started_by else "",
             started_by_id=job.started_by_id,
             attempts=tuple(attempt_row(one) for one in attempts),
-            alike=_alike(call),
-            options=_options(hold, running),
+            alike=alike_calls(call),
+            approvals=given,
+            needed=needed,
+            again=_again(call),
+            may_ask_again=hold.kind == HoldKind.APPROVE
+            and may_ask_again(call.state, call.reason, attempts=call.attempts_made),
+            again_of=ids.show(ids.CALL, call.again_of_id) if call.again_of_id else "",
+            may_extend=_may_extend(hold, now),
+            ends_before=_ends_before(hold),
+            job_over=job.state in JOB_FINAL,
+            options=answers.of_one(_stand(hold, running, len(given), needed)),
             shown=shown_digest(hold=hold.pk, kind=hold.kind, binding=hold.binding, arguments=call.args_digest),
-            no_self_approval=settings.no_self_approval(tenant),
+            rules=rules,
             now=now,
         )
 
@@ -141,68 +194,44 @@ def _check_text(call: Call) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _alike(call: Call) -> str:
-    """How the last calls of the same function went."""
-    before = Call.objects.filter(tool_slug=call.tool_slug, function_name=call.function_name).exclude(pk=call.pk)
-    states = list(before.order_by("-pk").values_list("state", flat=True)[:100])
-    if not states:
-        return "the first call of this function"
-    counts = {state: states.count(state) for state in dict.fromkeys(states)}
-    return f"last {len(states)}: " + ", ".join(f"{count} {state}" for state, count in counts.items())
-
-
-def _denying(hold: Hold) -> str:
-    if hold.call.effect != Effect.MAYBE:
-        return "It does not run. The job goes on; the agent reads your reason."
-    then = "you are asked whether it did" if hold.job.on_unknown == "ask" else "its job fails, as its agent says"
-    return f"It does not run again. An earlier attempt may have acted: {then}."
-
-
-def _options(hold: Hold, running: int) -> tuple[AnswerOption, ...]:
-    stopped = (
-        f"; {figures.plural(running, 'running call')} {'is' if running == 1 else 'are'} stopped first"
-        if running
-        else ""
+def _edits(hold: Hold) -> tuple[EditRow, ...]:
+    """Every edit of the call so far, the newest first; of a closed question only up to itself."""
+    found = Hold.objects.filter(call_id=hold.call_id, edit__isnull=False).select_related("edit", "answered_by")
+    if hold.closed_at is not None:
+        found = found.filter(closed_at__lte=hold.closed_at)
+    return tuple(
+        EditRow(
+            by=one.answered_by.get_username() if one.answered_by else "",
+            at=one.closed_at or hold.opened_at,
+            changes=changed_fields(one.edit.data["before"], one.edit.data["after"]) if one.edit else (),
+            here=one.pk == hold.pk,
+        )
+        for one in found.order_by("-closed_at")
     )
-    stop = AnswerOption(
-        "stop", "Stop the job", "s", f"No further call of this job starts{stopped}. It ends CANCELED.", "danger"
-    )
-    match HoldKind(hold.kind):
-        case HoldKind.APPROVE | HoldKind.RETRY:
-            again = " again" if hold.kind == HoldKind.RETRY else ""
-            return (
-                AnswerOption(
-                    "approve",
-                    "Approve",
-                    "a",
-                    f"Exactly these arguments run{again}, once, after policy is judged again.",
-                    "main",
-                ),
-                AnswerOption(
-                    "deny",
-                    "Deny",
-                    "d",
-                    _denying(hold),
-                    "danger",
-                    "Reason, for the agent",
-                    True,
-                ),
-                stop,
-            )
-        case HoldKind.UNKNOWN:
-            return (
-                AnswerOption(
-                    "happened",
-                    "It happened",
-                    "h",
-                    "The job goes on; the agent reads that a person checked and says it happened.",
-                    "",
-                    "Its result, if you know it",
-                ),
-                AnswerOption(
-                    "again", "Run it again", "r", "One more attempt under the same key, after policy is judged again."
-                ),
-                stop,
-            )
-        case HoldKind.SESSION:
-            return (stop,)
+
+
+def _again(call: Call) -> AgainRow | None:
+    """The call that took this one's place once it had expired (RULES A8)."""
+    found = Call.objects.filter(again_of_id=call.pk).first()
+    if found is None:
+        return None
+    asked = Hold.objects.filter(call_id=found.pk, closed_at__isnull=True).values_list("pk", flat=True).first()
+    return AgainRow(ids.show(ids.CALL, found.pk), CallState(found.state), ids.show(ids.HOLD, asked) if asked else "")
+
+
+def _stand(hold: Hold, running: int, have: int, needed: int) -> Stand:
+    acted = hold.call.effect == Effect.MAYBE
+    return Stand(HoldKind(hold.kind), running, acted, hold.job.on_unknown, have, needed)
+
+
+def _may_extend(hold: Hold, now: datetime) -> bool:
+    """Whether a day from now is later than when the question expires, and not past a week from its opening."""
+    if hold.closed_at is not None or hold.expires_at is None:
+        return False
+    return min(now + APPROVAL_LIFE, hold.opened_at + LONGEST_APPROVAL) > hold.expires_at
+
+
+def _ends_before(hold: Hold) -> datetime | None:
+    """When its job reaches its limit, if that is well before the question expires."""
+    limit, expires = hold.job.deadline_at, hold.expires_at
+    return limit if limit is not None and expires is not None and limit < expires - SOON else None

@@ -10,13 +10,13 @@ from uuid import UUID
 from django.db.models import CharField, F, Q, QuerySet
 from django.db.models.functions import Cast, Left
 
-from approvals.rules.deciding import Question, set_digest, shown_digest
+from approvals.queries.deciding_rules import deciding_rules, question_of
+from approvals.rules.deciding import DecidingRules, Question, set_digest, shown_digest
 from base import db, ids, prepared
 from jobs.models import Attempt, Hold
 from jobs.queries.trace import name_of
 from jobs.rules.limits import KEY_LIFE
 from jobs.rules.states import HoldKind
-from tenants.queries import settings
 
 LEAST: Final = 3  # questions that make a group
 GAP: Final = timedelta(minutes=5)  # without a further one, after which the next belongs to another incident
@@ -34,7 +34,7 @@ FROM (
                 > %s::interval AS fresh
         FROM jobs_hold h JOIN jobs_call c ON c.id = h.call_id JOIN jobs_job j ON j.id = h.job_id
         WHERE h.closed_at IS NULL AND h.kind = '{HoldKind.UNKNOWN}'
-            AND %s IN ('', j.agent_name) AND %s IN ('', c.tool_slug)
+            AND %s IN ('', j.agent_name) AND %s IN ('', c.tool_slug) AND %s IN ('', c.function_name)
     ) open
 ) apart GROUP BY tool, why, flood HAVING count(*) >= {LEAST} ORDER BY 3
 """  # noqa: S608 - only words of ours
@@ -64,9 +64,12 @@ class Flood:
         return Q(kind=HoldKind.UNKNOWN, call__tool_slug=self.tool, why=self.why, opened_at__range=when)
 
 
-def floods(*, agent: str = "", tool: str = "") -> list[Flood]:
-    """The groups there are now, the oldest first; of one agent or tool alone when named. Demands an open read."""
-    rows = prepared.fetch(_FLOODS, [GAP, agent, tool])
+def floods(*, agent: str = "", tool: str = "", function: str = "") -> list[Flood]:
+    """The groups there are now, the oldest first; of one agent, tool or function alone when named.
+
+    Demands an open read.
+    """
+    rows = prepared.fetch(_FLOODS, [GAP, agent, tool, function])
     return [
         Flood(oldest, of, why, count, first, last, tuple(sorted(functions)))
         for of, why, oldest, count, first, last, functions in rows
@@ -139,10 +142,10 @@ def together(
             return None
         last = upto or holds[-1].pk
         count, older = fitting.count(), pinned.count()
-        sealed = settings.no_self_approval(tenant)
+        rules = deciding_rules(tenant)
         return Together(
             flood=flood,
-            members=tuple(_member(hold, sealed) for hold in holds),
+            members=tuple(_member(hold, rules) for hold in holds),
             of_function=tuple(sorted(of_function.items())),
             function=function,
             jobs=len({hold.job_id for hold in holds}),
@@ -181,7 +184,7 @@ def _loaded(holds: QuerySet[Hold]) -> list[Hold]:
     return list(rows.annotate(arguments_text=shown).order_by("pk")[:MOST])
 
 
-def _member(hold: Hold, sealed: bool) -> Member:
+def _member(hold: Hold, rules: DecidingRules) -> Member:
     text: Any = getattr(hold, "arguments_text", None)
     return Member(
         shown_id=ids.show(ids.HOLD, hold.pk),
@@ -191,7 +194,7 @@ def _member(hold: Hold, sealed: bool) -> Member:
         shown_job=ids.show(ids.JOB, hold.job_id),
         opened_at=hold.opened_at,
         honours_key=hold.call.honours_key,
-        question=Question(HoldKind(hold.kind), hold.job.started_by_id, sealed),
+        question=question_of(hold, rules),
     )
 
 

@@ -1,96 +1,150 @@
-"""The queue of open questions, oldest first, without any body."""
+"""The queue of open questions, oldest first, without any body.
+
+A page that is open reads itself again by nudges. Then what was answered since it was opened keeps its place and says
+so, and what came is counted and stands at the end: nothing moves under a cursor.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from approvals.queries.floods import Flood, floods
 from base import db, ids
 from jobs.models import Hold
+from jobs.queries.questions import counted, open_questions
+from jobs.queries.story import answered
 from jobs.queries.trace import name_of
-from jobs.rules.states import HoldKind
+from jobs.rules.states import HoldKind, HoldState
 
 PAGE: Final = 50
-MOST_COUNTED: Final = 1_001
+MOST_CHOICES: Final = 100  # that a filter offers
 
 
 @dataclass(frozen=True, slots=True)
 class QueueFilter:
-    """Which questions; empty is all."""
+    """Which questions; empty is all. `at` is when the page was opened that reads itself again."""
 
     kind: str = ""
     agent: str = ""
     tool: str = ""
+    function: str = ""
     after: UUID | None = None
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """One open question."""
+    """One question. `closed` says how it was closed since the page was opened; empty while it is open."""
 
     shown_id: str
     kind: HoldKind
+    state: HoldState
     name: str
     function_kind: str
     agent: str
     why: str
     opened_at: datetime
     expires_at: datetime | None
+    closed: str = ""
     count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the open questions are of: up to a hundred names each."""
+
+    agents: tuple[str, ...]
+    tools: tuple[str, ...]
+    functions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
     """A page of the queue: questions, and groups of them at the place of their oldest.
 
-    `total` counts every question that fits, at most 1,001.
+    `total` counts every open question that fits, at most 1,001; `newer` those that came since the page was opened.
     """
 
     rows: tuple[QueueRow | Flood, ...]
     total: int
+    newer: int
     oldest: datetime | None
-    agents: tuple[str, ...]
-    tools: tuple[str, ...]
+    choices: Choices
     next_after: str | None
+    at: datetime
     now: datetime
 
 
 def queue(tenant: UUID, wanted: QueueFilter) -> Queue:
-    """The open questions that fit, oldest first."""
+    """The questions that fit, oldest first."""
     with db.read(tenant) as now:
-        every = Hold.objects.filter(closed_at__isnull=True)
-        fitting = every
-        if wanted.kind:
-            fitting = fitting.filter(kind=wanted.kind)
-        if wanted.agent:
-            fitting = fitting.filter(job__agent_name=wanted.agent)
-        if wanted.tool:
-            fitting = fitting.filter(call__tool_slug=wanted.tool)
-        grouped = floods(agent=wanted.agent, tool=wanted.tool) if wanted.kind in ("", HoldKind.UNKNOWN) else []
+        narrowed = {"agent": wanted.agent, "tool": wanted.tool, "function": wanted.function}
+        fitting = open_questions(kind=wanted.kind, **narrowed)
+        grouped = floods(**narrowed) if wanted.kind in ("", HoldKind.UNKNOWN) else []
         alone = fitting.filter(pk__gt=wanted.after) if wanted.after else fitting
         for flood in grouped:
             alone = alone.exclude(flood.members)
-        found = list(
-            alone.select_related("call", "job")
-            .defer("call__arguments", "job__input", "job__output")
-            .order_by("pk")[: PAGE + 1]
-        )
+        found = _loaded(alone)[: PAGE + 1]
+        page, more = found[:PAGE], len(found) > PAGE
+        page += _closed_since(wanted, end=page[-1].pk if more else None)
         return Queue(
-            rows=_merged(found, grouped, wanted.after),
-            total=fitting[:MOST_COUNTED].count(),
+            rows=_merged(page, grouped, wanted.after, page[PAGE - 1].pk if more else None),
+            total=counted(fitting),
+            newer=counted(fitting.filter(opened_at__gt=wanted.at)) if wanted.at else 0,
             oldest=fitting.order_by("pk").values_list("opened_at", flat=True).first(),
-            agents=tuple(sorted(set(every.values_list("job__agent_name", flat=True).distinct()[:100]))),
-            tools=tuple(sorted(set(every.values_list("call__tool_slug", flat=True).distinct()[:100]))),
-            next_after=ids.show(ids.HOLD, found[PAGE - 1].pk) if len(found) > PAGE else None,
+            choices=_choices(),
+            next_after=ids.show(ids.HOLD, found[PAGE - 1].pk) if more else None,
+            at=wanted.at or now,
             now=now,
         )
 
 
-def _merged(found: list[Hold], grouped: list[Flood], after: UUID | None) -> tuple[QueueRow | Flood, ...]:
+def choices(tenant: UUID) -> Choices:
+    """What a filter of the open questions offers."""
+    with db.read(tenant):
+        return _choices()
+
+
+def _choices() -> Choices:
+    every = open_questions()
+    return Choices(
+        _names(every, "job__agent_name"), _names(every, "call__tool_slug"), _names(every, "call__function_name")
+    )
+
+
+def _names(every: QuerySet[Hold], what: str) -> tuple[str, ...]:
+    return tuple(sorted(set(every.values_list(what, flat=True).distinct()[:MOST_CHOICES])))
+
+
+def _loaded(holds: QuerySet[Hold]) -> list[Hold]:
+    """One page's rows and one more, without the bodies."""
+    rows = holds.select_related("call", "job", "answered_by")
+    return list(rows.defer("call__arguments", "job__input", "job__output").order_by("pk")[: PAGE + 1])
+
+
+def _closed_since(wanted: QueueFilter, *, end: UUID | None) -> list[Hold]:
+    """The questions of this page that were closed since it was opened. Unknown ones may have been of a group."""
+    if wanted.at is None:
+        return []
+    found = Hold.objects.filter(closed_at__gt=wanted.at).exclude(kind=HoldKind.UNKNOWN)
+    names = {
+        "kind": wanted.kind,
+        "job__agent_name": wanted.agent,
+        "call__tool_slug": wanted.tool,
+        "call__function_name": wanted.function,
+    }
+    found = found.filter(**{name: value for name, value in names.items() if value})
+    found = found.filter(pk__gt=wanted.after) if wanted.after else found
+    return _loaded(found.filter(pk__lte=end) if end else found)[:PAGE]
+
+
+def _merged(
+    page: list[Hold], grouped: list[Flood], after: UUID | None, end: UUID | None
+) -> tuple[QueueRow | Flood, ...]:
     """The page's questions and the groups between them, by their oldest."""
-    page = found[:PAGE]
-    end = page[-1].pk if len(found) > PAGE else None
     here = [one for one in grouped if (not after or one.oldest > after) and (end is None or one.oldest < end)]
     placed: list[tuple[UUID, QueueRow | Flood]] = [(hold.pk, _row(hold)) for hold in page]
     placed += [(one.oldest, one) for one in here]
@@ -101,10 +155,12 @@ def _row(hold: Hold) -> QueueRow:
     return QueueRow(
         shown_id=ids.show(ids.HOLD, hold.pk),
         kind=HoldKind(hold.kind),
+        state=HoldState(hold.state),
         name=name_of(hold.call),
         function_kind=hold.call.kind,
         agent=hold.job.agent_name,
         why=hold.why,
         opened_at=hold.opened_at,
         expires_at=hold.expires_at,
+        closed=answered(hold),
     )

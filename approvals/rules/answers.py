@@ -1,8 +1,18 @@
 """The answers a question can be given, as a person reads them: the word, the key, and what each will do."""
 
 from dataclasses import dataclass
+from typing import Final
 
+from approvals.rules.deciding import still_to_come
 from base.figures import plural
+from jobs.rules.states import HoldKind
+
+PRESETS: Final = (
+    "Not needed any more.",
+    "The arguments are wrong: check them, then ask again.",
+    "This is not allowed here: do not ask again.",
+    "Do it another way, without this call.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +27,81 @@ class AnswerOption:
     asks: str = ""  # the label of a text it takes
     must: bool = False  # whether that text must be given
     why_not: str = ""  # why nobody can give it, whoever they are
+    presets: tuple[str, ...] = ()  # texts that one press gives
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """What the lines under a question's answers depend on.
+
+    `running` calls of its job are made just now; `acted` says that an earlier attempt of this one may have acted;
+    `have` people have approved it of those `needed`, the reader not counted.
+    """
+
+    kind: HoldKind
+    running: int = 0
+    acted: bool = False
+    on_unknown: str = "ask"
+    have: int = 0
+    needed: int = 1
+
+
+def of_one(stand: Stand) -> tuple[AnswerOption, ...]:
+    """What can be answered to one question, and what each answer will do (RULES A9, U7)."""
+    match stand.kind:
+        case HoldKind.APPROVE | HoldKind.RETRY:
+            return (_approve(stand), _edit(stand), _deny(stand), _stop(stand.running))
+        case HoldKind.UNKNOWN:
+            return (_HAPPENED, _AGAIN, _stop(stand.running))
+        case HoldKind.SESSION:
+            return (_stop(stand.running),)
+
+
+_HAPPENED: Final = AnswerOption(
+    "happened",
+    "It happened",
+    "h",
+    "The job goes on; the agent reads that a person checked and says it happened.",
+    "",
+    "Its result, if you know it",
+)
+_AGAIN: Final = AnswerOption(
+    "again", "Run it again", "r", "One more attempt under the same key, after policy is judged again."
+)
+
+
+def _approve(stand: Stand) -> AnswerOption:
+    again = " again" if stand.kind is HoldKind.RETRY else ""
+    does = f"Exactly these arguments run{again}, once, after policy is judged again."
+    have = stand.have + 1
+    if have < stand.needed:
+        does = f"It does not run yet: then {still_to_come(have, stand.needed)} approve exactly this."
+    elif stand.needed > 1:
+        does = f"You are approval {stand.needed} of {stand.needed}. {does}"
+    return AnswerOption("approve", "Approve", "a", does, "main")
+
+
+def _edit(stand: Stand) -> AnswerOption:
+    does = "Change the arguments, see the difference, then approve what runs instead. The agent is told."
+    if stand.needed > 1:
+        does += f" Approvals given before are void: {plural(stand.needed - 1, 'other person', 'other people')} must."
+    acted = "An earlier attempt may have acted with these arguments, so they are not changed." if stand.acted else ""
+    return AnswerOption("edit", "Edit and approve", "e", does, why_not=acted)
+
+
+def _deny(stand: Stand) -> AnswerOption:
+    does = "It does not run. The job goes on; the agent reads your reason."
+    if stand.acted:
+        then = "you are asked whether it did" if stand.on_unknown == "ask" else "its job fails, as its agent says"
+        does = f"It does not run again. An earlier attempt may have acted: {then}."
+    return AnswerOption("deny", "Deny", "d", does, "danger", "Reason, for the agent", True, presets=PRESETS)
+
+
+def _stop(running: int) -> AnswerOption:
+    first = f"; {plural(running, 'running call')} {'is' if running == 1 else 'are'} stopped first" if running else ""
+    return AnswerOption(
+        "stop", "Stop the job", "s", f"No further call of this job starts{first}. It ends CANCELED.", "danger"
+    )
 
 
 def together(*, count: int, jobs: int, keyless: int, old_keys: int) -> tuple[AnswerOption, ...]:

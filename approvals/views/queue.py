@@ -3,20 +3,24 @@
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from approvals.operations.decide import MOST_NOTE, MayNot, Person, decide
+from approvals.operations import later
+from approvals.operations.decide import MOST_NOTE, Counted, MayNot, Person, decide
 from approvals.queries.card import Card, card
 from approvals.queries.floods import Flood, together
 from approvals.queries.queue import Queue
-from approvals.rules.deciding import Decider, Question, why_not_decide
+from approvals.rules.answers import PRESETS, AnswerOption
+from approvals.rules.deciding import Decider, Question, still_to_come, why_not_decide
 from approvals.views.together import panel
 from approvals.views.waiting_list import beside, hold_id_of, waiting, wanted_of
 from base.htmx import page as answer_page
-from jobs.operations.holds import BadAnswer
+from catalog.rules.policy_editing import why_not_edit
+from jobs.operations.holds import Answer, BadAnswer
 from tenants.queries.seats import Seat
 from tenants.views.place import actor_of, seat_of
 
@@ -43,7 +47,7 @@ def _answer(request: HttpRequest, shown: str, hold_id: UUID) -> HttpResponse:
     if seen is None:
         raise Http404
     given = request.POST.getlist("answer")
-    allowed = {option.answer for option in seen.options}
+    allowed = {option.answer for option in seen.options} - {"edit"}  # which has a page of its own
     if len(given) != 1 or given[0] not in allowed:
         return _page(
             request,
@@ -51,7 +55,9 @@ def _answer(request: HttpRequest, shown: str, hold_id: UUID) -> HttpResponse:
             error=f"An answer is one of: {', '.join(sorted(allowed))}. Nothing was changed.",
             status=400,
         )
-    note = request.POST.get("note", "").strip()
+    note = _note(request, given[0])
+    if note is None:
+        return _page(request, hold_id, error="That reason is none of those offered. Nothing was changed.", status=400)
     back = f"{reverse('hold', args=[shown])}?{wanted_of(request).query}"
     if not seen.open:
         return HttpResponseRedirect(back)
@@ -60,7 +66,7 @@ def _answer(request: HttpRequest, shown: str, hold_id: UUID) -> HttpResponse:
             request, hold_id, error="What is asked has changed since this page was shown. Read it again.", status=409
         )
     try:
-        decide(
+        ended = decide(
             tenant=seat.tenant,
             hold_id=hold_id,
             person=Person(Decider(seat.person_id, seat.role), actor_of(request)),
@@ -72,12 +78,24 @@ def _answer(request: HttpRequest, shown: str, hold_id: UUID) -> HttpResponse:
         raise PermissionDenied(str(error)) from error
     except BadAnswer as error:
         return _page(request, hold_id, error=f"{error}. Nothing was changed.", status=422)
+    if isinstance(ended, Counted):
+        messages.info(request, f"Your approval counts: {still_to_come(ended.have, ended.needed)} approve it.")
     return HttpResponseRedirect(back)  # and not to the next question: a second press would answer what nobody has read
+
+
+def _note(request: HttpRequest, answer: str) -> str | None:
+    """The text that was typed, behind the reason that was chosen, if one was; None when that is none of ours."""
+    note, chosen = request.POST.get("note", "").strip(), request.POST.get("preset")
+    if chosen is None or answer != Answer.DENY:
+        return note
+    presets = {str(place): text for place, text in enumerate(PRESETS)}
+    return f"{presets[chosen]} {note}".strip() if chosen in presets else None
 
 
 def _said(answer: str) -> str:
     words = {
         "approve": "You approved it",
+        "edit": "You edited its arguments and approved it",
         "deny": "You denied it",
         "happened": "You said it happened",
         "again": "You asked for one more attempt",
@@ -114,12 +132,20 @@ def _card(request: HttpRequest, seat: Seat, found: Queue, shown_card: Card) -> d
         "card": shown_card,
         "said": _said(shown_card.answer) if shown_card.answered_by_id == seat.person_id else "",
         "following": next((row for row in found.rows if row.count == 1 and row.shown_id != shown_card.shown_id), None),
-        "options": [(option, _why_not(seat, shown_card, option.answer)) for option in shown_card.options],
+        "options": [(option, _why_not(seat, shown_card, option)) for option in shown_card.options],
         "most_note": MOST_NOTE,
+        "why_not_later": later.why_not(seat.role),
+        "may_allow": why_not_edit(seat.role) is None,
         "typed": {"answer": request.POST.get("answer", ""), "note": request.POST.get("note", "")},
     }
 
 
-def _why_not(seat: Seat, seen: Card, answer: str) -> str | None:
-    question = Question(seen.kind, seen.started_by_id, seen.no_self_approval)
+def _why_not(seat: Seat, seen: Card, option: AnswerOption) -> str | None:
+    if option.why_not:
+        return option.why_not
+    answer = option.answer
+    given = {one.person_id for one in seen.approvals}
+    if answer == Answer.APPROVE and seat.person_id in given and len(given) < seen.needed:
+        return "You have approved it; somebody else must, too."
+    question = Question(seen.kind, seen.started_by_id, seen.function_kind, seen.rules)
     return why_not_decide(Decider(seat.person_id, seat.role), question, answer)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -11,19 +11,19 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from approvals.operations.decide import MOST_NOTE, Person
-from approvals.operations.decide_together import Outcomes, decide_together
+from approvals.operations.decide import MOST_NOTE
+from approvals.operations.decide_together import shown_together
 from approvals.queries.floods import Together, together
 from approvals.rules import answers
 from approvals.rules.answers import AnswerOption
 from approvals.rules.deciding import Decider, why_not_decide
+from approvals.views import in_parts
 from approvals.views.waiting_list import beside, hold_id_of, waiting, wanted_of
 from base.figures import plural
 from base.htmx import page as answer_page
 from jobs.models import Hold
 from jobs.operations.holds import BadAnswer
-from tenants.models import User
-from tenants.views.place import actor_of, seat_of
+from tenants.views.place import seat_of
 
 ANSWERED = "answered"  # in the address: an answer was just given, so no other question is open
 SAID = {"happened": "You said that {} happened", "again": "You had {} run again", "stop": "You stopped the jobs of {}"}
@@ -46,6 +46,7 @@ def panel(request: HttpRequest, found: Together) -> dict[str, Any]:
     """What the template needs to show a group beside the list."""
     seat, wanted = seat_of(request), wanted_of(request)
     pinned = {"upto": found.upto, **({"function": found.function} if found.function else {})}
+    kept = [(name, value) for name, value in parse_qsl(wanted.query) if name not in pinned]
     options = answers.together(
         count=len(found.members), jobs=found.jobs, keyless=found.keyless, old_keys=found.old_keys
     )
@@ -54,7 +55,8 @@ def panel(request: HttpRequest, found: Together) -> dict[str, Any]:
         "group": found,
         "options": [(option, *_may(decider, found, option)) for option in options],
         "address": reverse("group", args=[found.flood.shown_id]),
-        "here": urlencode(pinned) + (f"&{wanted.query}" if wanted.query else ""),
+        "here": urlencode([*pinned.items(), *kept]),
+        "unnarrowed": urlencode([(name, value) for name, value in kept if name != "function"]),
         "most_note": MOST_NOTE,
         "typed": {"answer": request.POST.get("answer", ""), "note": request.POST.get("note", "")},
     }
@@ -110,20 +112,19 @@ def _answer(request: HttpRequest, shown: str, anchor: UUID) -> HttpResponse:
         return _refused(
             request, shown, anchor, f"An answer is one of: {', '.join(sorted(SAID))}. Nothing was changed.", 400
         )
-    if forbidden := _why_none(request, anchor, given[0]):
+    if not in_parts.goes_on(request) and (forbidden := _why_none(request, anchor, given[0])):
         raise PermissionDenied(forbidden)
     try:
-        ended = decide_together(
-            tenant=seat.tenant,
-            holds=[hold_id_of(one) for one in request.POST.get("holds", "").split()],
-            person=Person(Decider(seat.person_id, seat.role), actor_of(request)),
-            answer=given[0],
-            note=request.POST.get("note", "").strip(),
-            shown=request.POST.get("shown", ""),
-        )
+        cards = in_parts.going_on(request)
+        if cards is None:
+            holds = [hold_id_of(one) for one in request.POST.get("holds", "").split()]
+            cards = shown_together(seat.tenant, holds, request.POST.get("shown", ""))
+        part = in_parts.answer_part(request, cards, answer=given[0], note=request.POST.get("note", "").strip())
     except BadAnswer as error:
         return _refused(request, shown, anchor, f"Nothing was answered: {error}.", 409)
-    _tell(request, given[0], ended)
+    if part.rest:
+        return in_parts.page(request, part, action=f"{reverse('group', args=[shown])}?{_nothing_open(request)}")
+    in_parts.tell(request, SAID[given[0]], part.done)
     return HttpResponseRedirect(f"{reverse('group', args=[shown])}?{_nothing_open(request)}")
 
 
@@ -142,18 +143,3 @@ def _refused(request: HttpRequest, shown: str, anchor: UUID, error: str, status:
     if found is None:
         messages.error(request, error)
     return _page(request, shown, found, error=error, status=status)
-
-
-def _tell(request: HttpRequest, answer: str, ended: Outcomes) -> None:
-    """Say of every question what became of it: also of those that somebody else had answered, or that stay open."""
-    calls = SAID[answer].format(plural(ended.taken, "call"))
-    more = [f"{plural(ended.with_job, 'more question')} ended with the same jobs"] if ended.with_job else []
-    if ended.taken or ended.with_job:
-        messages.success(request, f"{'; '.join([calls, *more])}.")
-    people = {one.by for one in ended.before if one.by is not None}
-    names = dict(User.objects.filter(pk__in=people).values_list("pk", "username"))
-    for one in ended.before:
-        who = f"answered “{one.answer}” before by {names.get(one.by, 'somebody')}" if one.by else f"{one.state} before"
-        messages.info(request, f"{plural(one.count, 'question')} {'was' if one.count == 1 else 'were'} {who}.")
-    for why, count in ended.refused:
-        messages.error(request, f"{plural(count, 'question')} could not be answered so, and stay open: {why}")

@@ -1,18 +1,21 @@
 """The list of open questions that stands beside whichever of them is open, and the filter in its address."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import Http404, HttpRequest
 
-from approvals.queries.queue import Queue, QueueFilter, queue
+from approvals.queries.queue import Choices, Queue, QueueFilter, choices, queue
 from base import ids
 from jobs.rules.states import HoldKind
 from tenants.views.place import seat_of
 
 KINDS: Final = (("approve", "May it run?"), ("retry", "Try again?"), ("unknown", "Did it happen?"))
+NAMES: Final = ("kind", "agent", "tool", "function")
+LONGEST: Final = 128  # characters of a name in the address
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +28,20 @@ class Wanted:
 
 def wanted_of(request: HttpRequest) -> Wanted:
     """The filter that the address asks for."""
-    given = {name: request.GET.get(name, "")[:64] for name in ("kind", "agent", "tool")}
-    kind = given["kind"] if given["kind"] in set(HoldKind) else ""
+    given = {name: request.GET.get(name, "")[:LONGEST] for name in NAMES}
+    given["kind"] = given["kind"] if given["kind"] in set(HoldKind) else ""
     after = hold_id_of(request.GET["after"]) if request.GET.get("after") else None
-    kept = {name: value for name, value in (given | {"kind": kind}).items() if value}
+    kept = {name: value for name, value in given.items() if value}
     if after:
         kept["after"] = request.GET["after"]
-    return Wanted(QueueFilter(kind=kind, agent=given["agent"], tool=given["tool"], after=after), urlencode(kept))
+    return Wanted(QueueFilter(**given, after=after, at=_moment(request.GET.get("at", ""))), urlencode(kept))
+
+
+def _moment(text: str) -> datetime | None:
+    """When the page was opened, in microseconds since 1970; None for anything else."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 17):
+        return None
+    return datetime.fromtimestamp(int(text) / 1_000_000, UTC)
 
 
 def waiting(request: HttpRequest) -> Queue:
@@ -42,7 +52,19 @@ def waiting(request: HttpRequest) -> Queue:
 def beside(request: HttpRequest, found: Queue) -> dict[str, Any]:
     """What the template needs for the list and its filter."""
     wanted = wanted_of(request)
-    return {"queue": found, "wanted": wanted.filter, "filters": wanted.query, "here": wanted.query, "kinds": KINDS}
+    return {
+        "queue": found,
+        "wanted": wanted.filter,
+        "filters": wanted.query,
+        "here": wanted.query,
+        "opened": f"at={round(found.at.timestamp() * 1_000_000)}",
+        "kinds": KINDS,
+    }
+
+
+def waiting_choices(request: HttpRequest) -> Choices:
+    """What a filter of the open questions offers."""
+    return choices(seat_of(request).tenant)
 
 
 def hold_id_of(shown: str) -> UUID:

@@ -9,6 +9,8 @@ from jobs.rules.turns import TurnAnswer, TurnFailed, TurnOrder, TurnOutcome, Wan
 def ask(order: TurnOrder, *, home: str) -> TurnOutcome:
     """The rehearsal's answer to this turn. `home` is the studio's state folder, for `{{ home }}`."""
     turns = order.agent.rehearsal
+    if order.number > len(turns) and order.notes:  # told of a late call after its last turn: there is nothing to add
+        return TurnAnswer(say=order.past[-1].say, wanted=(), model="rehearsal")
     if order.number > len(turns):
         return TurnFailed(
             f"the rehearsal has {len(turns)} turns and was asked for turn {order.number}", agents_fault=True

@@ -1,4 +1,4 @@
-"""Questions to a person: opening, answering once, withdrawing and expiring (RULES A3–A9, U6)."""
+"""Questions to a person: opening, answering once, extending, withdrawing and expiring (RULES A3–A9, U6)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ from jobs import wake
 from jobs.models import Call, Hold, Job
 from jobs.operations import cancel, events, moves, verdicts
 from jobs.queries import locks
-from jobs.rules.limits import APPROVAL_LIFE
+from jobs.rules.limits import APPROVAL_LIFE, LONGEST_APPROVAL
 from jobs.rules.states import JOB_FINAL, CallState, Effect, HoldKind, HoldState, JobState
 from jobs.rules.why import Why
 
@@ -22,6 +22,7 @@ class Answer(StrEnum):
     """What a person can say."""
 
     APPROVE = "approve"
+    EDIT = "edit"
     DENY = "deny"
     HAPPENED = "happened"
     AGAIN = "again"
@@ -29,10 +30,13 @@ class Answer(StrEnum):
 
 
 ANSWERS: Final = {
-    HoldKind.APPROVE: (Answer.APPROVE, Answer.DENY, Answer.STOP),
-    HoldKind.RETRY: (Answer.APPROVE, Answer.DENY, Answer.STOP),
+    HoldKind.APPROVE: (Answer.APPROVE, Answer.EDIT, Answer.DENY, Answer.STOP),
+    HoldKind.RETRY: (Answer.APPROVE, Answer.EDIT, Answer.DENY, Answer.STOP),
     HoldKind.UNKNOWN: (Answer.HAPPENED, Answer.AGAIN, Answer.STOP),
 }
+
+
+APPROVING: Final = (Answer.APPROVE, Answer.EDIT)
 
 
 class BadAnswer(ValueError):
@@ -111,37 +115,69 @@ def _open(hold: Hold) -> None:
     events.judge_later(hold.job_id)
 
 
-def answer(*, hold_id: UUID, answer: Answer, person: int, note: str = "") -> Taken | Closed:
-    """Take a person's answer. Demands an open write; the caller has checked that the person may decide.
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A question with its call and job, each locked until the open write commits."""
 
-    An approval that comes after the hold's time is none: the hold is *expired* by it.
+    job: Job
+    call: Call
+    hold: Hold
 
-    Raises `BadAnswer` when the answer is not one of this question's, or `Hold.DoesNotExist`.
-    """
-    now = db.must_write()
+
+def held(hold_id: UUID) -> Held:
+    """Lock a question, in the order of MACHINES 2. Demands an open write. Raises `Hold.DoesNotExist`."""
+    db.must_write()
     found = Hold.objects.only("job_id", "call_id").get(pk=hold_id)
     locks.gate_shared()
     job, call, hold = locks.job(found.job_id), locks.call(found.call_id), locks.hold(hold_id)
     assert job is not None and call is not None and hold is not None  # noqa: S101 - rows are never deleted
+    return Held(job, call, hold)
+
+
+def closed(held: Held, answer: Answer) -> Closed | None:
+    """How the question was closed before this answer. An approval that comes after its time finds it expired."""
+    now, hold = db.must_write(), held.hold
     if hold.closed_at is not None:
         return _closed(hold)
-    if answer is Answer.APPROVE and hold.expires_at is not None and hold.expires_at <= now:
-        _expire(call, job, hold, now)  # no sweep has found it yet, but its time is over (RULES A8)
+    if answer in APPROVING and hold.expires_at is not None and hold.expires_at <= now:
+        _expire(held.call, held.job, hold, now)  # no sweep has found it yet, but its time is over (RULES A8)
         return _closed(hold)
-    if answer not in ANSWERS[HoldKind(hold.kind)]:
-        raise BadAnswer(
-            f"{answer.value!r} does not answer this question; it takes {', '.join(ANSWERS[HoldKind(hold.kind)])}"
-        )
-    if answer in (Answer.APPROVE, Answer.AGAIN) and call.function is not None and not still_listed(call.function):
-        if answer is Answer.APPROVE:
+    return None
+
+
+def approves(held: Held, answer: Answer) -> str:
+    """What an answer to an open question is an approval of, by its binding; empty when it is none (RULES A4, U6).
+
+    Raises `BadAnswer` when the question does not take the answer as things stand.
+    """
+    call, takes = held.call, ANSWERS[HoldKind(held.hold.kind)]
+    if answer not in takes:
+        raise BadAnswer(f"{answer.value!r} does not answer this question; it takes {', '.join(takes)}")
+    running = answer in APPROVING or answer is Answer.AGAIN
+    if running and call.function is not None and not still_listed(call.function):
+        if answer is not Answer.AGAIN:
             raise EntryChanged(call.function.tool_id)
         raise BadAnswer("the server describes this function otherwise now, so the call cannot be run again as it was")
+    if answer is Answer.AGAIN:
+        return _may_run_again(call, held.job)
+    return held.hold.binding if answer is Answer.APPROVE else ""
+
+
+def answer(*, hold_id: UUID, answer: Answer, person: int, note: str = "") -> Taken | Closed:
+    """Take a person's answer. Demands an open write; the caller has checked that the person may decide.
+
+    An approval that comes after the hold's time is none: the hold is *expired* by it. Editing is `editing.edit`.
+
+    Raises `BadAnswer` when the answer is not one of this question's, or `Hold.DoesNotExist`.
+    """
+    now, found = db.must_write(), held(hold_id)
+    job, call, hold = found.job, found.call, found.hold
+    if (before := closed(found, answer)) is not None:
+        return before
+    approved = approves(found, answer)
     if answer is Answer.DENY and not note.strip():
         raise BadAnswer("denying takes a reason, which the agent reads")
-    approves = hold.binding if answer is Answer.APPROVE else ""
-    if answer is Answer.AGAIN:
-        approves = _may_run_again(call, job)
-    moves.hold(hold, HoldState.ANSWERED, now=now, answer=answer, answered_by_id=person, note=note, approves=approves)
+    moves.hold(hold, HoldState.ANSWERED, now=now, answer=answer, answered_by_id=person, note=note, approves=approved)
     match answer:
         case Answer.APPROVE:
             queue(call, reason=Why.APPROVED, now=now)
@@ -155,10 +191,38 @@ def answer(*, hold_id: UUID, answer: Answer, person: int, note: str = "") -> Tak
         case Answer.STOP:
             cancel.end(job, ends_as=JobState.CANCELED, reason=Why.STOPPED_BY_PERSON, person=person, now=now)
             call.refresh_from_db()
+        case Answer.EDIT:
+            raise BadAnswer("editing takes the arguments that are to run instead")
         case never:
             assert_never(never)
     events.judge_later(job.pk)
     return Taken(CallState(call.state))
+
+
+def counted(held: Held, *, person: int, have: int, needed: int) -> None:
+    """Note in the job's journal that one more person approved of those that must; the question stays open."""
+    call, hold = held.call.pk, str(held.hold.pk)
+    events.record(held.job.pk, "hold.counted", call=call, hold=hold, by=person, have=have, needed=needed)
+
+
+def extend(*, hold_id: UUID) -> datetime | Closed:
+    """Let a question wait a day longer from now, at most a week from its opening; returns when it expires then.
+
+    Demands an open write; the caller has checked that the person may. Raises `BadAnswer`.
+    """
+    now, found = db.must_write(), held(hold_id)
+    if (before := closed(found, Answer.APPROVE)) is not None:
+        return before
+    hold = found.hold
+    if hold.expires_at is None:
+        raise BadAnswer("this question never expires")
+    until = min(now + APPROVAL_LIFE, hold.opened_at + LONGEST_APPROVAL)
+    if until <= hold.expires_at:
+        raise BadAnswer("a question waits for at most a week from when it was asked")
+    hold.expires_at = until
+    hold.save(update_fields=["expires_at"])
+    events.record(hold.job_id, "hold.extended", call=hold.call_id, hold=str(hold.pk), until=until.isoformat())
+    return until
 
 
 def _closed(hold: Hold) -> Closed:

@@ -24,7 +24,7 @@ from jobs.operations import bodies, events, holds, moves, verdicts
 from jobs.operations.platform import Asked, Platform
 from jobs.queries import history, locks
 from jobs.queries.tables import JOBS
-from jobs.rules.arguments import misfit, unkeepable
+from jobs.rules.arguments import canonical_value, misfit, unkeepable
 from jobs.rules.keys import activity_key
 from jobs.rules.orders import Result
 from jobs.rules.states import CallState, HoldKind, JobState
@@ -148,10 +148,13 @@ def _input(spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**spec.input, **given}
 
 
-def submit(*, job: Job, turn: Turn | None, wanted: list[Wanted], now: datetime) -> list[Call]:
+def submit(
+    *, job: Job, turn: Turn | None, wanted: list[Wanted], now: datetime, again_of: UUID | None = None
+) -> list[Call]:
     """Take in the calls of one turn, in order. The caller holds the gate and, alone, the job.
 
-    Each becomes queued, held, REFUSED or ERRORED; activities number them for ever (RULES K2).
+    Each becomes queued, held, REFUSED or ERRORED; activities number them for ever (RULES K2). `again_of` is the call
+    that expired when a person asked for it again (RULES A8): then no turn wants it.
     """
     db.must_write()
     available = functions.granted(job.agent_id)
@@ -160,7 +163,7 @@ def submit(*, job: Job, turn: Turn | None, wanted: list[Wanted], now: datetime) 
     entries = {
         name: functions.entry(available[name]) for name in {one.want.model_name for one in asked} & available.keys()
     }
-    calls = [_take(job, turn, one, own, entries, job.next_activity + i, now) for i, one in enumerate(asked)]
+    calls = [_take(job, turn, one, own, entries, job.next_activity + i, now, again_of) for i, one in enumerate(asked)]
     job.next_activity += len(calls)
     JOBS.update(job.pk, {"next_activity": job.next_activity})
     events.judge_later(job.pk)
@@ -175,6 +178,7 @@ def _take(
     entries: Mapping[str, Function],
     activity: int,
     now: datetime,
+    again_of: UUID | None,
 ) -> Call:
     want = asked.want
     function, built_in = entries.get(want.model_name), own.definition(want.model_name)
@@ -193,6 +197,7 @@ def _take(
         arguments=kept,
         arguments_body_id=body,
         args_digest=ready.digest,
+        again_of_id=again_of,
         key=activity_key(ids.show(ids.JOB, job.pk), run_number=job.run_number, activity=activity),
         created_at=now,
     )
@@ -259,6 +264,7 @@ def _begin(call: Call, state: CallState, *, reason: Why, now: datetime, detail: 
         reason=reason,
         function=call.model_name,
         activity=call.activity,
+        **({"again_of": str(call.again_of_id)} if call.again_of_id else {}),
     )
     if state is CallState.QUEUED:
         tenant, call_id = call.tenant_id, call.pk
@@ -267,7 +273,7 @@ def _begin(call: Call, state: CallState, *, reason: Why, now: datetime, detail: 
 
 def _ready(want: Wanted, own: Platform, function: Function | None, built_in: Definition | None) -> _Readied:
     try:
-        value, digest = _canonical(want.arguments)
+        value, digest = canonical_value(want.arguments)
     except canonical.NotCanonical as error:
         return _Readied({}, "", Why.BAD_ARGUMENTS, f"its arguments cannot be sent exactly as written: {error}")
     if trouble := unkeepable(value):
@@ -281,13 +287,3 @@ def _ready(want: Wanted, own: Platform, function: Function | None, built_in: Def
     sent = built_in if function is None else function
     trouble = misfit(value, sent.input_schema) if sent is not None else ""
     return _Readied(value, digest, Why.BAD_ARGUMENTS if trouble else None, trouble)
-
-
-def _canonical(arguments: Any) -> tuple[Any, str]:
-    """The canonical value of arguments, JSON text or not, and its digest.
-
-    It is what is validated, shown, digested and sent (MACHINES 6).
-    """
-    value = canonical.parse(arguments) if isinstance(arguments, str) else arguments
-    spelled = canonical.canonical(value)
-    return canonical.parse(spelled), canonical.digest_of_spelled(spelled)

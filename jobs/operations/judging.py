@@ -5,11 +5,12 @@ from uuid import UUID
 
 from base import db
 from jobs import wake
-from jobs.models import Job
+from jobs.models import Call, Job
 from jobs.operations import moves
 from jobs.queries import locks, open_work
 from jobs.queries.tables import JOBS
-from jobs.rules.states import JOB_FINAL, MOVING, JobState
+from jobs.rules.states import JOB_FINAL, MOVING, CallState, JobState
+from jobs.rules.why import Why, sentence
 
 
 def judge(job_id: UUID) -> None:
@@ -29,8 +30,23 @@ def judge(job_id: UUID) -> None:
     elif live:
         if job.state == JobState.RUNNING:
             moves.job(job, JobState.WAITING, reason="", now=now)
+    elif job.one_call:
+        _end_with_its_call(job, now)
     elif job.turn_due_at is None:
         _ask_the_model(job, now)
+
+
+def _end_with_its_call(job: Job, now: datetime) -> None:
+    """A job that was made for one call ends as that does; no model reads of it (RULES A8)."""
+    call = Call.objects.filter(job_id=job.pk).latest("activity")
+    if job.state == JobState.WAITING:
+        moves.job(job, JobState.RUNNING, reason="", now=now)
+    if call.state in (CallState.SUCCEEDED, CallState.HAPPENED):
+        moves.job(job, JobState.COMPLETED, reason=Why.DONE, now=now, output=call.result_text)
+        return
+    kind = "refused" if call.state == CallState.REFUSED else "call_failed"
+    detail = f"{call.model_name}: {call.detail or sentence(call.reason)}"
+    moves.job(job, JobState.FAILED, reason=Why.CALL_ENDED, now=now, failure_kind=kind, detail=detail)
 
 
 def _ask_the_model(job: Job, now: datetime) -> None:

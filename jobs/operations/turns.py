@@ -10,7 +10,7 @@ from catalog.queries import switches
 from catalog.rules.agents import Unreadable, from_json
 from catalog.rules.answers import storable
 from catalog.rules.switching import Mode
-from jobs.models import Job, Node, Turn
+from jobs.models import Call, Job, Node, Turn
 from jobs.operations import cancel, events, intake, moves
 from jobs.queries import history, locks
 from jobs.rules.limits import TURN_LIMIT
@@ -50,7 +50,8 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
             limit = f"its agent may take {plural(agent.limits.turns, 'turn')} (limits.turns)"
             cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit", detail=limit, now=now)
             return None
-        turn = _ask(job, node_id, limit_at=now + timedelta(seconds=TURN_LIMIT))
+        late = history.late_calls(job)
+        turn = _ask(job, node_id, late, limit_at=now + timedelta(seconds=TURN_LIMIT))
         job.turn_due_at = None
         job.save(update_fields=["turn_due_at"])
         if job.state == JobState.QUEUED:
@@ -64,16 +65,28 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
             agent=agent,
             given=job.input,
             past=history.past_turns(job),
+            notes=tuple(history.note_of(call) for call in late),
         )
 
 
-def _ask(job: Job, node_id: UUID, *, limit_at: datetime) -> Turn:
-    """The job's next turn, or the same one once more when it was lost with its node."""
+def _ask(job: Job, node_id: UUID, late: list[Call], *, limit_at: datetime) -> Turn:
+    """The job's next turn, or the same one once more when it was lost with its node.
+
+    Its model is told of the `late` calls, and no further one of them (RULES A8).
+    """
     now = db.must_write()
+    notes = [str(call.pk) for call in late]
     lost = Turn.objects.filter(job_id=job.pk, state=TurnState.LOST).first()
     if lost is not None:
         moves.turn(
-            lost, TurnState.ASKED, now=now, node_id=node_id, asked=lost.asked + 1, asked_at=now, limit_at=limit_at
+            lost,
+            TurnState.ASKED,
+            now=now,
+            node_id=node_id,
+            asked=lost.asked + 1,
+            asked_at=now,
+            limit_at=limit_at,
+            notes=notes,
         )
         return lost
     turn = Turn(
@@ -84,6 +97,7 @@ def _ask(job: Job, node_id: UUID, *, limit_at: datetime) -> Turn:
         node_id=node_id,
         asked_at=now,
         limit_at=limit_at,
+        notes=notes,
     )
     moves.begin_turn(turn)
     return turn
@@ -145,6 +159,8 @@ def _go_on(job: Job, turn: Turn, answer: TurnAnswer, *, say: str) -> None:
     job.save(update_fields=["turns_made"])
     if job.state == JobState.CANCELLING:
         return
+    if not wanted and history.awaits_a_note(job):
+        return  # a call that a person asked for again is open, or not told of yet: the model is asked once more
     if answer.continues is not None and not wanted:
         _continue_as_new(job, storable(answer.continues))
         return

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from base import db, ids
+from catalog.rules.listing_diff import Change, changed_fields
 from catalog.rules.manifest import RESERVED_TOOL
 from jobs.models import Attempt, Body, Call, Hold
 from jobs.queries.standstill import Standstill
@@ -70,6 +71,7 @@ class HoldRow:
     closed_at: datetime | None
     says: str
     note: str
+    changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ class CallPage:
     attempts: tuple[AttemptRow, ...]
     holds: tuple[HoldRow, ...]
     open_hold: str | None
+    again_of: str
     over: bool
     now: datetime
 
@@ -118,7 +121,7 @@ def call_page(tenant: UUID, call_id: UUID, *, whole: str = "") -> CallPage | Non
         if call is None:
             return None
         attempts = list(Attempt.objects.filter(call=call).select_related("node").order_by("number"))
-        holds = list(Hold.objects.filter(call=call).select_related("answered_by").order_by("opened_at"))
+        holds = list(Hold.objects.filter(call=call).select_related("answered_by", "edit").order_by("opened_at"))
         return CallPage(
             shown_id=ids.show(ids.CALL, call.pk),
             job_id=call.job_id,
@@ -151,6 +154,7 @@ def call_page(tenant: UUID, call_id: UUID, *, whole: str = "") -> CallPage | Non
             attempts=tuple(attempt_row(one) for one in attempts),
             holds=tuple(_hold_row(one) for one in holds),
             open_hold=next((ids.show(ids.HOLD, one.pk) for one in holds if one.closed_at is None), None),
+            again_of=ids.show(ids.CALL, call.again_of_id) if call.again_of_id else "",
             over=call.state in CALL_FINAL,
             now=now,
         )
@@ -218,4 +222,5 @@ def _hold_row(hold: Hold) -> HoldRow:
         closed_at=hold.closed_at,
         says=answered(hold),
         note=hold.note,
+        changes=changed_fields(hold.edit.data["before"], hold.edit.data["after"]) if hold.edit else (),
     )

@@ -10,8 +10,9 @@ from base import db
 from catalog.models import KillSwitch
 from catalog.queries.switch_rows import SwitchRow, on_now
 from catalog.rules.switching import Mode
-from jobs.models import Attempt, Call, Hold, Job, Node
+from jobs.models import Attempt, Call, Job, Node
 from jobs.queries.lists import MOST_COUNTED, JobRow, newest_jobs
+from jobs.queries.questions import counted, open_questions
 from jobs.rules.states import CallState, HoldKind, JobState, NodeState
 
 
@@ -56,12 +57,12 @@ class Overview:
 def overview(tenant: UUID) -> Overview:
     """What the overview shows."""
     with db.read(tenant) as now:
-        asking = Hold.objects.filter(closed_at__isnull=True)
+        asking = open_questions()
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
         return Overview(
             now=now,
-            asking=asking[:MOST_COUNTED].count(),
-            unknown=asking.filter(kind=HoldKind.UNKNOWN)[:MOST_COUNTED].count(),
+            asking=counted(asking),
+            unknown=counted(open_questions(kind=HoldKind.UNKNOWN)),
             oldest=asking.order_by("opened_at").values_list("opened_at", flat=True).first(),
             running_jobs=Job.objects.filter(state=JobState.RUNNING)[:MOST_COUNTED].count(),
             running_calls=Call.objects.filter(state=CallState.RUNNING)[:MOST_COUNTED].count(),
@@ -100,7 +101,7 @@ def frame(tenant: UUID) -> Frame:
     with db.read(tenant):
         modes = list(KillSwitch.objects.filter(off_at__isnull=True).values_list("mode", flat=True))
         return Frame(
-            waiting=Hold.objects.filter(closed_at__isnull=True)[:MOST_COUNTED].count(),
+            waiting=counted(open_questions()),
             nodes=Node.objects.filter(state=NodeState.ALIVE).count(),
             stopped=modes.count(Mode.KILL),
             paused=modes.count(Mode.PAUSE),

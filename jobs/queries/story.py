@@ -16,6 +16,7 @@ from jobs.rules.why import Why, sentence
 EARLIER: Final = "an earlier one got no answer and may have acted."
 ANSWERS: Final = {
     "approve": "approved",
+    "edit": "edited and approved",
     "deny": "denied",
     "happened": "it happened, said",
     "again": "run again, said",

@@ -42,7 +42,7 @@ class TurnLine:
 
 @dataclass(frozen=True, slots=True)
 class CallLine:
-    """One call. `says` is what a person should know of it without opening it."""
+    """One call. `says` is what a person should know of it without opening it; `asks` its question while one is open."""
 
     shown_id: str
     name: str
@@ -50,6 +50,7 @@ class CallLine:
     state: CallState
     effect: str
     says: Says
+    asks: str
     created_at: datetime
     ended_at: datetime | None
     drawn: Drawn
@@ -268,6 +269,7 @@ def _call_line(call: Call, attempts: list[Attempt], holds: list[Hold], says: Say
         state=CallState(call.state),
         effect=call.effect,
         says=says,
+        asks=next((ids.show(ids.HOLD, hold.pk) for hold in holds if hold.closed_at is None), ""),
         created_at=call.created_at,
         ended_at=call.ended_at,
         drawn=drawing.call(call, attempts, holds, says),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from jsonschema import Draft202012Validator
@@ -11,8 +12,21 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from base import canonical
+
 REMEMBERED: Final = 256  # schemas whose checkers a process keeps
 SHOWN: Final = 500  # characters of what a schema says of a value
+MOST_TOLD: Final = 20  # places that are named at once
+
+
+def canonical_value(arguments: Any) -> tuple[Any, str]:
+    """The canonical value of arguments, JSON text or not, and its digest. Raises `canonical.NotCanonical`.
+
+    It is what is validated, shown, digested and sent (MACHINES 6).
+    """
+    value = canonical.parse(arguments) if isinstance(arguments, str) else arguments
+    spelled = canonical.canonical(value)
+    return canonical.parse(spelled), canonical.digest_of_spelled(spelled)
 
 
 def misfit(value: Any, schema: Mapping[str, Any]) -> str:
@@ -26,6 +40,16 @@ def misfit(value: Any, schema: Mapping[str, Any]) -> str:
     except (Unresolvable, RecursionError, TypeError):
         return ""
     return f"{error.json_path}: {error.message[:SHOWN]}" if error else ""
+
+
+def misfits(value: Any, schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Where `value` breaks `schema`, at most 20 places: (its path such as `$.items[2].id`, what is wrong there)."""
+    try:
+        checker = _checker(json.dumps(schema))
+        found = islice(checker.iter_errors(value), MOST_TOLD) if checker is not None else ()
+        return tuple((error.json_path, error.message[:SHOWN]) for error in found)
+    except (Unresolvable, RecursionError, TypeError):
+        return ()
 
 
 @lru_cache(REMEMBERED)

@@ -11,6 +11,7 @@ LEASE: Final = 10.0  # a node silent for longer is lost
 CANCEL_PATIENCE: Final = 600.0  # RULES L2: at most ten minutes past an attempt's timeout
 TURN_LIMIT: Final = 600.0
 APPROVAL_LIFE: Final = timedelta(hours=24)
+LONGEST_APPROVAL: Final = timedelta(days=7)  # however often a person extends it
 KEY_LIFE: Final = timedelta(hours=24)  # for so long a service can be taken to know a key again (RULES U7)
 _FIRST_BACKOFF: Final = 1.0
 

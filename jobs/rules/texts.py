@@ -1,6 +1,7 @@
 """What the model reads of a call that has no answer of its own. None says a person decided when none did (RULES U9)."""
 
-from typing import Final
+import json
+from typing import Any, Final
 
 from jobs.rules.states import CallState, Effect
 from jobs.rules.why import Why
@@ -11,6 +12,21 @@ ACTED_EARLIER: Final = (
     " the error may come from that. Check before doing it again."
 )
 NOTHING_MADE: Final = " Nothing was done."
+
+
+EDIT_SHOWN: Final = 4_000  # characters of edited arguments that the model reads
+
+
+def edited(arguments: Any, text: str) -> str:
+    """The text of a call whose arguments a person edited before it ran (RULES A9)."""
+    spelled = json.dumps(arguments, ensure_ascii=False, sort_keys=True)
+    cut = spelled if len(spelled) <= EDIT_SHOWN else f"{spelled[:EDIT_SHOWN]}… ({len(spelled):,} characters in all)"
+    return f"A person edited the arguments of this call while it waited for approval. They are now: {cut}\n\n{text}"
+
+
+def late_note(name: str, text: str) -> str:
+    """What a model is told of a call that expired and that a person then asked for again (RULES A8)."""
+    return f"A person asked again for your call of {name}, which had expired. This is what came of it:\n\n{text}"
 
 
 def for_model(

@@ -32,15 +32,22 @@ class PastCall:
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """One earlier turn: what the model said, and what its calls came to, in the order it asked for them."""
+    """One earlier turn: what the model said, and what its calls came to, in the order it asked for them.
+
+    `notes` are what it had been told before it said so, of calls that ended late (RULES A8).
+    """
 
     say: str
     calls: tuple[PastCall, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TurnOrder:
-    """One question to the model, complete. `asked` tells a repeated question from the one whose node was lost."""
+    """One question to the model, complete. `asked` tells a repeated question from the one whose node was lost.
+
+    `notes` tell it of calls that a person asked for again and that have ended since its last turn (RULES A8).
+    """
 
     tenant: UUID
     job_id: UUID
@@ -50,6 +57,7 @@ class TurnOrder:
     agent: AgentSpec
     given: Mapping[str, Any] = field(repr=False)
     past: tuple[PastTurn, ...] = field(repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

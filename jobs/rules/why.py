@@ -37,6 +37,8 @@ class Why(StrEnum):
     WORD_WITHDRAWN = "word_withdrawn"
     OLD_KEY = "old_key"
     ANSWERED_HERE = "answered_here"
+    EDITED = "edited"
+    CALL_ENDED = "call_ended"
 
 
 SENTENCES: Final[dict[Why, str]] = {
@@ -65,6 +67,8 @@ SENTENCES: Final[dict[Why, str]] = {
     Why.ENTRY_CHANGED: "The server describes the function otherwise since it was asked for, so it is asked anew.",
     Why.WORD_WITHDRAWN: "What the server says of this function is approved no more, so it is asked anew.",
     Why.ANSWERED_HERE: "The studio answered it itself.",
+    Why.EDITED: "A person edited its arguments, so it has to be approved as it is now.",
+    Why.CALL_ENDED: "Its one call did not succeed.",
     Why.OLD_KEY: "It may have acted, and its key is so old that the service may have forgotten it.",
 }
 

@@ -11,6 +11,10 @@ for (const clock of main.querySelectorAll('[data-elapsed], [data-countdown]')) {
 for (const part of main.querySelectorAll('[data-htmx-powered], [data-reading]')) {
   part.removeAttribute('data-htmx-powered'); part.removeAttribute('data-reading'); }
 for (const part of main.querySelectorAll('.htmx-request')) part.classList.remove('htmx-request');
+for (const row of main.querySelectorAll('.waiting.closed, #waiting-list .empty, .newer')) row.remove();
+for (const part of main.querySelectorAll('[hx-get*="at="]'))
+  part.setAttribute('hx-get', part.getAttribute('hx-get').replace(/[?&]at=\\d+/, ''));
+for (const looking of main.querySelectorAll('.looking')) { looking.textContent = ''; looking.hidden = true; }
 for (const field of main.querySelectorAll('[name=csrfmiddlewaretoken], [name=once]')) field.remove();
 for (const axis of main.querySelectorAll('svg.axis, .folded')) axis.remove();
 for (const words of main.querySelectorAll('.beside')) words.classList.remove('beside');
@@ -21,7 +25,10 @@ return main.innerHTML }"""
 
 
 def seen(page: Page) -> str:
-    """The page's main part without what differs between two reads of one state: clocks, tokens, the drawing's scale."""
+    """The page's main part without what differs between two reads of one state.
+
+    That is: clocks, tokens, the drawing's scale, who else looks, and what was answered or came while the page was open.
+    """
     return re.sub(r"\s+", " ", page.evaluate(MAIN)).strip()
 
 

@@ -62,7 +62,7 @@ def answer_question(page: Page, function: str, answer: str, text: str = "") -> N
     expect(page.locator("#question h1")).to_contain_text(function)
     if text:
         form.get_by_role("textbox").fill(text)
-    form.get_by_role("button").click()
+    form.locator("button[data-key]").click()
     expect(form).to_have_count(0)
 
 

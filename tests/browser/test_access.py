@@ -1,11 +1,15 @@
 """Everybody can use it: axe on every page, in light, in dark and on a phone; and no page is wider than a phone."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
+from approvals.operations import deciding_rules
+from approvals.operations.decide import Person, decide
+from approvals.rules.deciding import Decider
 from base import db, ids
 from catalog.models import Credential, Listing
 from catalog.operations import connections
@@ -13,7 +17,7 @@ from catalog.operations.connections import Given
 from catalog.rules.switching import Mode, Scope
 from jobs.models import Call
 from jobs.rules.orders import End
-from tenants.rules.who import SYSTEM
+from tenants.rules.who import SYSTEM, Actor
 from tests.browser.conftest import Studio, sign_in
 from tests.builders import (
     World,
@@ -28,6 +32,7 @@ from tests.builders import (
     an_unknown_call,
     made,
     see,
+    the_hold,
 )
 from tests.catalogs import a_many_tool, a_remote_tool
 
@@ -37,6 +42,15 @@ PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 860}
 
 
+def approved_by_one_of_two(world: World, call: UUID) -> None:
+    """The call's question: edited, and approved by its editor, where two people must."""
+    save = deciding_rules.save
+    save(tenant=world.tenant, roles={}, approvers={"destructive": 2}, no_self=False, by=SYSTEM)
+    who = Person(Decider(world.person, "admin"), Actor("pat", "test", world.person))
+    decide(tenant=world.tenant, hold_id=the_hold(world, call).pk, person=who, answer="edit", arguments={"amount": 4})
+    save(tenant=world.tenant, roles={}, approvers={"destructive": 3}, no_self=False, by=SYSTEM)
+
+
 def pages_of(world: World) -> list[str]:
     """Every page, with something of each kind on it."""
     read = a_call(world, "look", {"q": "x\u202ey"})
@@ -44,6 +58,8 @@ def pages_of(world: World) -> list[str]:
     running = a_call(world, "charge")
     an_order(world, running)
     _, held = a_held_call(world)
+    shared = a_call(world, "refund", {"amount": 5, "to": "A-1"})
+    approved_by_one_of_two(world, shared)
     unknown, asked = an_unknown_call(world)
     for _ in range(2):  # with the one above they are a group
         an_unknown_call(world)
@@ -80,7 +96,11 @@ def pages_of(world: World) -> list[str]:
         f"/approvals/{ids.show(ids.HOLD, held)}/",
         f"/approvals/{ids.show(ids.HOLD, asked)}/",
         f"/approvals/{ids.show(ids.HOLD, asked)}/group/",
+        *(f"/approvals/{ids.show(ids.HOLD, held)}/{more}" for more in ("edit/", "edit/?as=json", "always/?days=7")),
+        f"/approvals/{ids.show(ids.HOLD, the_hold(world, shared).pk)}/",
+        "/approvals/several/",
         "/approvals/?agent=nobody",
+        "/settings/deciding/",
         "/catalog/",
         "/catalog/plugins/",
         "/catalog/tools/",

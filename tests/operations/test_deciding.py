@@ -34,6 +34,9 @@ from tests.builders import (
 pytestmark = pytest.mark.usefixtures("database")
 
 
+ADMIN = Actor("the admin", "link, 127.0.0.1", None)
+
+
 def person(user_id: int, role: str = "operator") -> Person:
     """A person as their session says."""
     return Person(Decider(user_id, role), Actor("pat", "link, 127.0.0.1", user_id))
@@ -87,6 +90,7 @@ def test_a_viewer_decides_nothing_but_may_say_what_happened_to_their_own_write()
 def test_every_decision_is_in_a_log_whose_hashes_hold_and_break_when_an_entry_changes(
     database: object, django_db_blocker: object
 ) -> None:
+    """CASES A17."""
     import psycopg
 
     world = a_world()

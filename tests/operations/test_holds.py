@@ -124,6 +124,7 @@ def test_after_a_cancel_an_approval_moves_nothing_and_reads_that_the_hold_was_wi
 
 @pytest.mark.rule("A6")
 def test_deciding_one_of_two_alike_calls_leaves_the_other_where_it_is() -> None:
+    """CASES A11."""
     world = a_world()
     one, other = a_turn(world, a_job(world), ("refund", {"of": 1}), ("refund", {"of": 1}))
     answered(world, the_hold(world, other).pk, Answer.APPROVE)

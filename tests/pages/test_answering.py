@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from base import db, ids
 from jobs.models import Call, Hold
@@ -117,6 +118,7 @@ ODD_ANSWERS: list[dict[str, Any]] = [
 @pytest.mark.rule("A5")
 @pytest.mark.parametrize("fields", ODD_ANSWERS, ids=str)
 def test_a_missing_or_odd_answer_is_an_error_and_nothing_moves(database: Postgres, fields: dict[str, Any]) -> None:
+    """CASES A03."""
     world = a_world()
     call, hold = a_held_call(world)
     response = answer(visitor(world), hold, **fields)
@@ -136,6 +138,7 @@ def test_a_good_answer_moves_the_call_so_that_the_test_above_means_something(dat
 @pytest.mark.rule("A5")
 @pytest.mark.parametrize("method", ["get", "head", "options", "put", "delete"])
 def test_nothing_but_a_post_decides(database: Postgres, method: str) -> None:
+    """CASES A26."""
     world = a_world()
     call, hold = a_held_call(world)
     client = visitor(world)
@@ -160,7 +163,7 @@ def test_a_viewer_sees_why_the_buttons_are_off_and_is_refused_with_the_same_word
     call, hold = a_held_call(world)
     viewer = visitor(world, a_person(world.tenant, "vera", Role.VIEWER))
     html = text_of(viewer.get(hold_url(hold)))
-    assert html.count('disabled title="Operators decide; your role here is viewer."') == 3
+    assert html.count('disabled title="Operators decide; your role here is viewer."') == 4
     assert answer(viewer, hold, answer="approve").status_code == 403
     assert see(world, Call, call).state == CallState.HELD
 
@@ -304,3 +307,23 @@ def test_the_queue_is_oldest_first_and_filters_by_kind_agent_and_tool(database: 
     assert f'href="{rows[0]}' not in only and f'href="{rows[1]}' in only
     assert "Nothing waits for a person" in text_of(client.get("/approvals/", {"agent": "nobody"}))
     assert client.get("/approvals/", {"kind": "<script>"}).status_code == 200
+
+
+@pytest.mark.rule("A5")
+def test_no_key_and_no_forged_field_decides_on_any_address_of_the_queue(database: Postgres) -> None:
+    """CASES A18."""
+    world = a_world()
+    call, hold = a_held_call(world)
+    shown = ids.show(ids.HOLD, hold)
+    seen = shown_digest_of(visitor(world), hold)
+    program = Client(headers={"Authorization": f"Bearer oz0_{'x' * 40}"})
+    forged = {"answer": "approve", "shown": seen, "person": str(world.person), "role": "admin", "approver": "pat-acme"}
+    forged |= {"holds": shown, "card": f"{shown}:{seen}", "do": "approve", "arguments": "{}", "note": "yes"}
+    places = [f"/approvals/{shown}/{more}" for more in ("", "group/", "edit/", "always/", "extend/", "ask-again/")]
+    viewer = visitor(world, a_person(world.tenant, "vera", Role.VIEWER))
+    for place in (*places, "/approvals/several/", "/settings/deciding/"):
+        assert program.post(place, forged).status_code in (302, 401, 403), place
+        assert viewer.post(place, forged).status_code != 200, place
+    assert see(world, Call, call).state == CallState.HELD
+    with db.read(world.tenant):
+        assert not Hold.objects.exclude(state="open").exists()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobs.rules.reasons import Reason
 from jobs.rules.states import CALL_FINAL, CallState, Effect
-from jobs.rules.texts import MAY_HAVE_ACTED, NOTHING_MADE, for_model
+from jobs.rules.texts import MAY_HAVE_ACTED, NOTHING_MADE, edited, for_model, late_note
 from jobs.rules.why import Why
 
 DECIDED = ("a person denied", "a person stopped", "a person checked")
@@ -120,3 +120,15 @@ def test_an_answer_is_read_as_the_tool_wrote_it_also_an_error_and_a_busy_one() -
 @pytest.mark.rule("B6")
 def test_a_further_attempt_that_the_policy_refuses_is_told_as_the_policys() -> None:
     assert "policy" in text(CallState.FAILED, Why.POLICY_REFUSES, detail="rule “stop”")
+
+
+@pytest.mark.rule("A9")
+@pytest.mark.rule("U9")
+def test_an_edit_and_a_late_call_are_told_before_the_text_of_the_call_which_stays_as_it_is() -> None:
+    denied = SIX["denied"]
+    told = edited({"amount": 5}, denied)
+    assert told.startswith("A person edited the arguments of this call while it waited") and told.endswith(denied)
+    assert '{"amount": 5}' in told
+    assert len(edited({"text": "x" * 10_000}, "ok")) < 5_000
+    note = late_note("shop__refund", denied)
+    assert "asked again for your call of shop__refund" in note and note.endswith(denied)

@@ -1,0 +1,49 @@
+"""Arguments as a person reads them: one line a value, with its place. The exact JSON stands beside it (RULES A3)."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+MOST: Final = 40  # lines; what has more is shown as JSON alone
+DEEPEST: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One value. `text` is the text itself when it is `quoted`, else its JSON."""
+
+    path: str
+    text: str
+    quoted: bool
+
+
+def lines(value: Any) -> tuple[Line, ...]:
+    """The values of an object, one a line; none when that would be no easier to read than its JSON."""
+    if not isinstance(value, dict) or not value:
+        return ()
+    found = []
+    for line in _lines("", value, 0):
+        found.append(line)
+        if len(found) > MOST:
+            return ()
+    return tuple(found)
+
+
+def _lines(path: str, value: Any, depth: int) -> Iterator[Line]:
+    if isinstance(value, dict) and value and depth < DEEPEST:
+        for name, member in value.items():
+            yield from _lines(f"{path}.{name}" if path else str(name), member, depth + 1)
+    elif isinstance(value, list) and value and depth < DEEPEST:
+        for place, member in enumerate(value):
+            yield from _lines(f"{path}[{place}]", member, depth + 1)
+    elif isinstance(value, str):
+        yield Line(path, value, True)
+    else:
+        yield Line(path, _spelled(value), False)
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        value = int(value)  # as it is written canonically, and sent
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
