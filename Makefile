@@ -3,10 +3,12 @@
 #   PYTHON=/path/to/python   which Python (3.12 to 3.14) .venv is made from
 #   WITH=tests/pages         what make check runs besides
 #   MINUTES=5 SEED=7         how long make chaos and make load run, and from which seed they draw
+#   RACES=2000               how many pairs make races lets meet
 #   VENV=folder              use an environment you made yourself and leave .venv alone
 
 PORT ?= 8000
 MINUTES ?= 5
+RACES ?= 2000
 VENV ?= .venv
 BIN := $(VENV)/bin
 # An environment of your own is used as it is; .venv is made and kept equal to the lock.
@@ -24,7 +26,7 @@ LOOP := -n 3 --dist worksteal -m "not browser and not faults" tests/rules tests/
 SETTINGS := OZ0_SECRET_KEY=unused DATABASE_URL=postgres://unused@127.0.0.1/unused
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix rules states chaos load mutants screenshots bench-quick clean static browser environment
+.PHONY: help run test check fix rules states chaos load races mutants screenshots bench-quick clean static browser environment
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +60,10 @@ chaos: $(READY) ## Run the fault lab for MINUTES=5, drawn from SEED; the report 
 
 load: $(READY) ## Hold 70 % of the peak for MINUTES=60 while a node is killed each minute; the report is in load/
 	@$(BIN)/python -m tests.faults.lab.load $(if $(filter-out file default,$(origin MINUTES)),--minutes "$(MINUTES)") $(if $(SEED),--seed "$(SEED)")
+
+races: $(READY) browser ## Let RACES=2000 pairs of people, cancels and policy changes meet at one question each; 10 minutes
+	@RACES="$(RACES)" BROWSER_RACES=20 $(PYTEST) -q -s tests/operations/test_deciding_races.py \
+		tests/faults/test_answered_without_workers.py tests/browser/test_answering_together.py
 
 mutants: $(READY) ## Break the product on purpose, each time otherwise, and see every break caught
 	@$(BIN)/python -m tests.faults.mutants

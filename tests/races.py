@@ -1,6 +1,8 @@
 """Two transactions, interleaved on purpose: one is held at a chosen line while another runs."""
 
+import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -100,3 +102,9 @@ def until_blocked_or_ended(admin: psycopg.Connection[Any], side: Side) -> bool:
             return True
         tick.wait(0.02)
     raise AssertionError("the other side neither ended nor waited for a lock")
+
+
+def told(name: str, counts: Counter[str]) -> None:
+    """The figures of many races, for whoever runs them at length with `-s`."""
+    said = ", ".join(f"{count:,} {what}" for what, count in counts.most_common())
+    sys.stdout.write(f"{name}: {sum(counts.values()):,}: {said}\n")

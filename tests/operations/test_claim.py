@@ -177,6 +177,7 @@ def test_a_further_attempt_that_the_policy_refuses_ends_the_call_by_what_it_may_
 
 @pytest.mark.rule("A4")
 def test_an_approval_covers_the_call_it_was_given_for_and_no_other() -> None:
+    """CASES A05."""
     world = a_world()
     one, other = a_turn(world, a_job(world), ("refund", {"of": 1}), ("refund", {"of": 1}))
     answered(world, the_hold(world, one).pk, Answer.APPROVE)
@@ -187,6 +188,7 @@ def test_an_approval_covers_the_call_it_was_given_for_and_no_other() -> None:
 
 @pytest.mark.rule("A4")
 def test_an_approval_does_not_cover_a_call_just_like_it_that_the_same_rule_comes_to_ask_about() -> None:
+    """CASES A01, A31."""
     world = a_world()
     asks = a_rule("refunds", "ask", function="refund")
     a_policy(world, asks)
@@ -216,6 +218,7 @@ def test_an_edit_of_the_rule_that_asked_voids_the_approval_and_asks_again() -> N
 
 @pytest.mark.rule("A4")
 def test_an_edit_elsewhere_in_the_policy_leaves_an_approval_as_it_is() -> None:
+    """CASES A09: an unrelated edit changes nothing."""
     world = a_world()
     a_policy(world, a_rule("refunds", "ask", function="refund"))
     call, hold = a_held_call(world)
@@ -226,6 +229,7 @@ def test_an_edit_elsewhere_in_the_policy_leaves_an_approval_as_it_is() -> None:
 
 @pytest.mark.rule("A4")
 def test_another_rule_that_asks_is_asked_about_anew() -> None:
+    """CASES A09."""
     world = a_world()
     call, hold = a_held_call(world)
     answered(world, hold, Answer.APPROVE)
@@ -237,6 +241,7 @@ def test_another_rule_that_asks_is_asked_about_anew() -> None:
 @pytest.mark.rule("A4")
 @pytest.mark.rule("A11")
 def test_a_rule_that_refuses_beats_an_approval_and_says_so() -> None:
+    """CASES A09."""
     world = a_world()
     call, hold = a_held_call(world)
     answered(world, hold, Answer.APPROVE)

@@ -36,6 +36,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 @pytest.mark.rule("A2")
 def test_reads_and_writes_are_queued_and_what_is_destructive_or_undeclared_asks() -> None:
+    """CASES A27."""
     world = a_world()
     calls = a_turn(world, a_job(world), "look", "note", "charge", "refund", "export")
     rows = [see(world, Call, call) for call in calls]
@@ -58,6 +59,7 @@ def test_what_the_policy_refuses_is_over_at_once_and_told_as_the_policys() -> No
 
 @pytest.mark.rule("A2")
 def test_a_rule_that_cannot_be_read_asks() -> None:
+    """CASES A27: an unknown value of a rule asks."""
     world = a_world()
     a_policy(world, a_rule("odd", "perhaps", function="look"))
     call = a_call(world, "look")
