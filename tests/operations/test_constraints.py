@@ -15,10 +15,10 @@ from pytest_django import DjangoDbBlocker
 from approvals.operations.decide import Person, decide
 from approvals.rules.deciding import Decider
 from base import db, ids
-from catalog.models import Credential, EntryApproval, Scope, ServerLog, Skill
+from catalog.models import Arrival, Came, Credential, EntryApproval, LintFinding, LintReport, Scope, ServerLog, Skill
 from catalog.operations import connections, signing_in
 from catalog.operations.connections import Given
-from jobs.models import Body, Call, Job
+from jobs.models import Body, Call, Hold, Job
 from jobs.operations import turns
 from jobs.operations.bodies import LARGE
 from jobs.rules.orders import End
@@ -54,6 +54,19 @@ def a_full_world(slug: str) -> World:
         )
         version = apps.get_model("catalog.PluginVersion").objects.get()
         Skill.objects.create(tenant_id=world.tenant, plugin_version=version, name="refunds", text="…")
+        Arrival.objects.create(tenant_id=world.tenant, version=version, came=Came.FOLDER, files=[])
+        LintReport.objects.create(
+            tenant_id=world.tenant, plugin_version=version, linted="d", errors=0, warnings=1, made_at=now
+        )
+        LintFinding.objects.create(
+            tenant_id=world.tenant,
+            plugin_version=version,
+            place=0,
+            severity="warning",
+            code="tools.tokens",
+            file="oz0-plugin.yaml",
+            message="it is long",
+        )
         tool = apps.get_model("catalog.Tool").objects.get()
         ServerLog.objects.create(
             tenant_id=world.tenant, tool=tool, node=world.node, node_name="n1", lines=["stderr: up"], written_at=now
@@ -86,6 +99,11 @@ def a_full_world(slug: str) -> World:
     call = a_call(world, "refund")
     person = Person(Decider(world.person, "admin"), actor)
     decide(tenant=world.tenant, hold_id=the_hold(world, call).pk, person=person, answer="deny", note="no")
+    again = a_call(world, "look")
+    with db.write(world.tenant):
+        before = Body.objects.create(tenant_id=world.tenant, data={}, size=2)
+        Call.objects.filter(pk=again).update(again_of=call, edited_from=before)  # as if a person had done so
+        Hold.objects.filter(call_id=call).update(edit=before)
     a_turn(world, a_job(world), "refund", "note")  # an open hold, and a queued call
     a_turn(world, a_job(world), "refund")  # a job that waits
     turns.start(tenant=world.tenant, job_id=a_job(world), node_id=world.node)  # a turn being asked
@@ -159,6 +177,9 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "plugin_version_once": copy("catalog_pluginversion", stage="old"),
     "plugin_one_current": copy("catalog_pluginversion", digest="another"),
     "plugin_version_stage": change("catalog_pluginversion", "true", stage="'best'"),
+    "arrival_came": copy("catalog_arrival", came="by itself"),
+    "lint_finding_once": copy("catalog_lintfinding"),
+    "lint_finding_severity": change("catalog_lintfinding", "true", severity="'hint'"),
     "tool_once": copy("catalog_tool"),
     "tool_transport": change("catalog_tool", "true", transport="'post'"),
     "tool_timeout_range": change("catalog_tool", "true", timeout=3601),
@@ -193,6 +214,7 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "turn_ended_when_closed": change("jobs_turn", "state = 'answered'", ended_at="null"),
     "call_activity_once": copy("jobs_call"),
     "call_state": change("jobs_call", "state = 'running'", state="'paused'"),
+    "call_asked_again_once": "UPDATE jobs_call SET again_of_id = (SELECT id FROM jobs_call ORDER BY id LIMIT 1)",
     "call_effect": change("jobs_call", "true", effect="'perhaps'"),
     "call_ended_when_final": change("jobs_call", "state = 'running'", state="'SUCCEEDED'"),
     "call_due_when_claimable": change("jobs_call", "state = 'queued'", due_at="null"),
