@@ -103,6 +103,13 @@ def read_as_person(user_id: int) -> Iterator[datetime]:
 
 
 @contextmanager
+def read_as_bearer(token_hash: str) -> Iterator[datetime]:
+    """One read-only transaction that sees the one token or invitation of this hash, of whatever tenant."""
+    with durable(f"{_READ_ONLY}, set_config('oz0.bearer', %s, true)", token_hash) as now:
+        yield now
+
+
+@contextmanager
 def sweep() -> Iterator[datetime]:
     """One read-only transaction that sees every tenant's work, for finding what is due. Yields its time.
 

@@ -17,6 +17,10 @@ NODE: Final = "node"
 TENANT: Final = "ten"
 CONNECTION: Final = "conn"
 SWITCH: Final = "switch"
+MEMBER: Final = "member"
+INVITATION: Final = "inv"
+TOKEN: Final = "tok"  # noqa: S105 - the word before an id
+SECRET: Final = "secret"  # noqa: S105
 
 
 class BadId(ValueError):

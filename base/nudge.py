@@ -43,6 +43,11 @@ def catalog_group(tenant: UUID) -> str:
     return f"catalog.{tenant.hex}"
 
 
+def person_group(person: int) -> str:
+    """Every open page of one person."""
+    return f"person.{person}"
+
+
 def job(tenant: UUID, job_id: UUID, seq: int) -> None:
     """Tell pages that show this job, or lists of the tenant's jobs, that its journal grew to `seq`."""
     _sender.put(job_group(job_id), seq)
@@ -62,6 +67,11 @@ def approvals(tenant: UUID) -> None:
 def catalog(tenant: UUID) -> None:
     """Tell pages that show the tenant's tools that one was listed, or could not be."""
     _sender.put(catalog_group(tenant), None)
+
+
+def person(person: int) -> None:
+    """Have every open page of a person looked at again: whether it may go on."""
+    _sender.put(person_group(person), None)
 
 
 def everything(tenant: UUID) -> None:

@@ -1,11 +1,13 @@
 """The SQL that keeps tenants apart, for migrations: row-level security, and references that carry the tenant."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from django.db.migrations.operations.special import RunSQL
 
-TENANT = "nullif(current_setting('oz0.tenant', true), '')::uuid"
-PERSON = "nullif(current_setting('oz0.person', true), '')::bigint"
+TENANT: Final = "nullif(current_setting('oz0.tenant', true), '')::uuid"
+PERSON: Final = "nullif(current_setting('oz0.person', true), '')::bigint"
+BEARER: Final = "nullif(current_setting('oz0.bearer', true), '')"
 
 
 def protect(
@@ -29,6 +31,13 @@ def protect(
     if append_only:
         sql += [f"REVOKE UPDATE, DELETE, TRUNCATE ON {table} FROM oz0_app"]
     return RunSQL(tuple(sql), RunSQL.noop)
+
+
+def see_bearer(table: str) -> RunSQL:
+    """Show the row of `table` whose `token_hash` somebody has shown, also before their tenant is known."""
+    visible = f"tenant_id = {TENANT} OR token_hash = {BEARER}"
+    back = f"ALTER POLICY tenant ON {table} USING (tenant_id = {TENANT})"
+    return RunSQL(f"ALTER POLICY tenant ON {table} USING ({visible}) WITH CHECK (tenant_id = {TENANT})", back)
 
 
 def refer(table: str, references: Mapping[str, str]) -> RunSQL:

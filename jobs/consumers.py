@@ -2,7 +2,8 @@
 
 A page joins topics: `jobs`, `approvals`, `catalog`, `job:<id>`. After joining one it is told the newest number, so
 what changed between its rendering and its joining is read again (CASES V02). Every few seconds the session, the seat
-and the way through the channel layer are checked; a socket that fails one is closed (CASES V14).
+and the way through the channel layer are checked, and at once when something of the person has changed; a socket that
+fails one is closed (CASES V14).
 
 A page that shows a question says so now and again, and the others that show it are told who looks. That is kept
 nowhere and forgotten by each page after a while, so nothing depends on a page that goes without a word (CASES V05).
@@ -10,6 +11,7 @@ nowhere and forgotten by each page after a while, so nothing depends on a page t
 
 import asyncio
 import contextlib
+import json
 import logging
 from collections.abc import Callable
 from typing import Any, Final
@@ -33,6 +35,7 @@ CHECK_EVERY: Final = 4.0  # seconds
 MOST_TOPICS: Final = 16
 NAME_SHOWN: Final = 60  # characters of a person's name
 SIGNED_OUT: Final = 4401
+ELSEWHERE: Final = 4409  # the person went to another workspace
 NO_LAYER: Final = 4503
 
 
@@ -46,6 +49,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channel
         self.checking: asyncio.Task[None] | None = None
         self.probed = False
         self.looking = ""  # the group of those who look at the question that the page shows
+        self.look_again = asyncio.Event()
 
     async def __call__(self, scope: Any, receive: Callable[[], Any], send: Callable[[Any], Any]) -> Any:
         """Run the socket; without a channel layer it is refused, and the page goes on by polling."""
@@ -69,15 +73,25 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channel
         if self.seat is None:
             await self.close(SIGNED_OUT)
             return
+        await self.channel_layer.group_add(nudge.person_group(self.seat.person_id), self.channel_name)
         self.checking = asyncio.create_task(self._check_for_ever())
 
     async def disconnect(self, code: int) -> None:
         """Leave every group."""
         if self.checking is not None:
             self.checking.cancel()
-        for group in [*self.topics, *([self.looking] if self.looking else [])]:
+        mine = [nudge.person_group(self.seat.person_id)] if self.seat else []
+        for group in [*self.topics, *mine, *([self.looking] if self.looking else [])]:
             with contextlib.suppress(RedisError, OSError):
                 await self.channel_layer.group_discard(group, self.channel_name)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
+        """What the page says. What is no JSON, or nested without end, is passed over (CASES S14)."""
+        try:
+            said = json.loads(text_data or "")
+        except (ValueError, RecursionError):
+            return
+        await self.receive_json(said)
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
         """`{"join": [topics]}`: all that the page shows now; it leaves what it showed before.
@@ -103,6 +117,9 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channel
 
     async def nudge(self, message: dict[str, Any]) -> None:
         """Pass a nudge on."""
+        if self.seat is not None and message["group"] == nudge.person_group(self.seat.person_id):
+            self.look_again.set()
+            return
         topic = self.topics.get(message["group"])
         if topic is not None:
             await self.send_json({"topic": topic, "seq": message["seq"]})
@@ -167,11 +184,17 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channel
         self.probed = False
         async with asyncio.timeout(CHECK_EVERY):
             await self.channel_layer.send(self.channel_name, {"type": "probe"})
-        await asyncio.sleep(CHECK_EVERY)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CHECK_EVERY):
+                await self.look_again.wait()
+        asked = self.look_again.is_set()
+        self.look_again.clear()
         now = await self._current_seat()
-        if now is None or self.seat is None or now.tenant != self.seat.tenant:
+        if now is None or self.seat is None:
             return SIGNED_OUT
-        if not self.probed:
+        if now.tenant != self.seat.tenant:
+            return ELSEWHERE
+        if not self.probed and not asked:
             return NO_LAYER
         for group in [group for group, topic in self.topics.items() if topic.startswith("job:")]:
             await self._tell_newest(group, now.tenant)

@@ -9,7 +9,7 @@
   const parts = () => [...document.querySelectorAll("[data-topics]")];
   const topicsOf = (part) => part.dataset.topics.split(" ").filter(Boolean);
   const seen = new Map();           // topic -> the newest seq we heard of
-  let socket = null, failures = 0, lastRead = Date.now(), signedOut = false;
+  let socket = null, failures = 0, lastRead = Date.now(), signedOut = false, elsewhere = false;
 
   /* ---- re-reading ------------------------------------------------------------------------------------------- */
   const due = new Map();            // element id -> timer; many nudges make one read
@@ -100,6 +100,7 @@
     socket.onclose = ({ code }) => {
       socket = null;
       if (code === 4401) { signedOut = true; chip(); return; }
+      if (code === 4409) { elsewhere = true; chip(); return; }
       const wait = BACKOFF_MS[Math.min(failures++, BACKOFF_MS.length - 1)];
       setTimeout(() => { connect(); }, wait * (0.75 + Math.random() / 2));
       chip();
@@ -114,6 +115,7 @@
     const open = socket && socket.readyState === 1;
     const stale = Date.now() - lastRead > 2 * POLL_MS;
     const [tone, words] = signedOut ? ["bad", "Signed out: reload"]
+      : elsewhere ? ["bad", "Other workspace: reload"]
       : open ? ["ok", "Live"]
       : stale ? ["bad", `Stale since ${new Date(lastRead).toLocaleTimeString([], { hour12: false })}`]
       : ["wait", "Reconnecting"];
@@ -192,6 +194,12 @@
     const opener = event.target.closest("[data-dialog]");
     if (opener) document.getElementById(opener.dataset.dialog).showModal();
     if (event.target.closest("[data-close]")) event.target.closest("dialog").close();
+    const copier = event.target.closest("[data-copy]");
+    if (copier) {
+      const field = document.getElementById(copier.dataset.copy);
+      field.select();                   // so that it can be copied by hand where the browser lets no page do it
+      if (navigator.clipboard) navigator.clipboard.writeText(field.value).then(() => { copier.textContent = "Copied"; }, () => {});
+    }
     for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
   });
 

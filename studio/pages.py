@@ -14,7 +14,8 @@ from catalog.queries.costs import over_budget
 from catalog.queries.finding_list import how_many
 from catalog.queries.function_index import holding, is_listed
 from jobs.queries import overview as figures
-from tenants.views.place import seat_of
+from tenants.queries.seats import Seat
+from tenants.views.place import seat_of, seats_in
 
 # which entry of the catalog's navigation an address belongs to
 SECTIONS = {
@@ -43,23 +44,27 @@ PLACES = {
     "deciding": "approvals",
 }
 PLACES |= dict.fromkeys(SECTIONS, "catalog")
-PLACES |= dict.fromkeys(("connections", "new-connection", "connection", "connection-client"), "connections")
-PLACES |= dict.fromkeys(("connection-sign-in", "connection-sign-out", "connection-return"), "connections")
-PLACES |= {"remove-connection": "connections"}
+PLACES |= dict.fromkeys(("connections", "new-connection", "connection", "connection-client"), "settings")
+PLACES |= dict.fromkeys(("connection-sign-in", "connection-sign-out", "connection-return"), "settings")
+PLACES |= {"remove-connection": "settings"}
+PLACES |= dict.fromkeys(("people", "member", "remove-member", "invite", "account"), "settings")
+PLACES |= dict.fromkeys(("tokens", "new-token", "revoke-token"), "settings")
+PLACES |= dict.fromkeys(("secrets", "put-secret", "remove-secret"), "settings")
 PLACES |= dict.fromkeys(("switches", "new-switch", "switch"), "switches")
 PLACES |= {"overview": "overview"}
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """What the frame shows. `waiting` stops at 1,001; `at` is the current entry of the rail, `section` of
-    the catalog's navigation; `stopped` and `paused`
-    count the switches that are on."""
+    """What the frame shows. `waiting` stops at 1,001; `at` is the current entry of the rail, `section` of the
+    catalog's navigation; `stopped` and `paused` count the switches that are on; `others` are the person's places in
+    other workspaces."""
 
     at: str
     section: str
     tenant_name: str
     role: str
+    others: tuple[Seat, ...]
     waiting: int
     nodes: int
     stopped: int
@@ -122,6 +127,7 @@ def _shell(request: HttpRequest, at: str, section: str) -> Shell:
         section=section,
         tenant_name=seat.tenant_name,
         role=seat.role,
+        others=tuple(one for one in seats_in(request) if one.tenant != seat.tenant),
         waiting=counts.waiting,
         nodes=counts.nodes,
         stopped=counts.stopped,

@@ -7,13 +7,17 @@ import json
 import os
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import environ
 from django.contrib.messages import constants as told
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
+from base import log_lines
 from studio.stopping import DRAIN, drain_time
+
+log_lines.install()
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 OZ0_HOME: Final = Path(os.environ.get("OZ0_HOME", ".oz0")).absolute()
@@ -38,6 +42,7 @@ SECRET_KEY: str = env.str("OZ0_SECRET_KEY", default="")
 if not SECRET_KEY:
     raise ImproperlyConfigured("OZ0_SECRET_KEY is not set: run `oz0 up` here first, or set it to 50 random characters")
 OZ0_URL: str = env.str("OZ0_URL", default="http://127.0.0.1:8000")
+OZ0_PROXIES: int = env.int("OZ0_PROXIES", default=0)
 SECRET_KEY_FALLBACKS: list[str] = env.list("OZ0_OLD_SECRET_KEYS", default=[])
 DEBUG: bool = env.bool("OZ0_DEBUG", default=False)
 ALLOWED_HOSTS: list[str] = env.list("OZ0_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
@@ -49,6 +54,9 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "channels",
     "django_htmx",
     "tenants",
@@ -70,12 +78,68 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "studio.other_workspaces.FindElsewhere",
     "base.no_nul.RefuseNul",
 ]
 ROOT_URLCONF = "studio.urls"
 ASGI_APPLICATION = "studio.asgi.application"
 AUTH_USER_MODEL = "tenants.User"
 LOGIN_URL = "sign-in"
+CSRF_FAILURE_VIEW = "studio.refused_forms.csrf_failure"
+# The first one hashes; a password that another one has hashed is hashed anew when its person signs in.
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+    "django.contrib.auth.hashers.ScryptPasswordHasher",
+]
+
+# Signing in at a provider of one's own (OpenID Connect). The library speaks with the provider; who may come in is
+# decided in tenants.operations.identities, so it makes no accounts, sends no mail and has no pages.
+OZ0_OIDC_URL: str = env.str("OZ0_OIDC_URL", default="").rstrip("/")
+OZ0_OIDC_NAME: str = env.str("OZ0_OIDC_NAME", default="single sign-on") if OZ0_OIDC_URL else ""
+if OZ0_OIDC_URL:
+    _provider = urlsplit(OZ0_OIDC_URL)
+    if _provider.scheme != "https" and _provider.hostname not in ("127.0.0.1", "localhost", "::1"):
+        raise ImproperlyConfigured("OZ0_OIDC_URL must be an https:// address: who you are is told over it")
+    if not env.str("OZ0_OIDC_CLIENT", default=""):
+        raise ImproperlyConfigured("OZ0_OIDC_URL is set without OZ0_OIDC_CLIENT: the provider gives both")
+SOCIALACCOUNT_ADAPTER = "tenants.views.oidc_adapter.Adapter"
+SOCIALACCOUNT_STORE_TOKENS = False
+ACCOUNT_EMAIL_VERIFICATION = "none"
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "provider",
+                "name": OZ0_OIDC_NAME,
+                "client_id": env.str("OZ0_OIDC_CLIENT", default=""),
+                "secret": env.str("OZ0_OIDC_SECRET", default=""),
+                "settings": {"server_url": OZ0_OIDC_URL},
+            }
+        ],
+    }
+}
+
+# Mail: smtp+tls://user:password@host:587 or smtp+ssl://…; without one nothing is sent.
+OZ0_EMAIL_URL: str = env.str("OZ0_EMAIL_URL", default="")
+MAILERS: dict[str, Any] = {"default": {"BACKEND": "django.core.mail.backends.dummy.EmailBackend"}}
+if OZ0_EMAIL_URL:
+    _mail: dict[str, Any] = dict(env.email_url("OZ0_EMAIL_URL"))
+    MAILERS["default"] = {
+        "BACKEND": _mail["EMAIL_BACKEND"],
+        "OPTIONS": {
+            "host": _mail["EMAIL_HOST"],
+            "port": _mail["EMAIL_PORT"],
+            "username": _mail["EMAIL_HOST_USER"] or "",
+            "password": _mail["EMAIL_HOST_PASSWORD"] or "",
+            "use_tls": bool(_mail.get("EMAIL_USE_TLS")),
+            "use_ssl": bool(_mail.get("EMAIL_USE_SSL")),
+            "timeout": 10,  # seconds for each step
+        },
+    }
+DEFAULT_FROM_EMAIL: str = env.str("OZ0_EMAIL_FROM", default="oz0 studio <oz0@localhost>")
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -135,6 +199,10 @@ WHITENOISE_USE_FINDERS = True  # straight from static/ and the packages: no step
 MESSAGE_TAGS = {told.INFO: "stop", told.SUCCESS: "ok", told.WARNING: "wait", told.ERROR: "bad"}
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
+# Over https alone, cookies are sent over https alone.
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = OZ0_URL.startswith("https://")
+if OZ0_PROXIES:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SESSION_COOKIE_NAME = "oz0_session"
 CSRF_COOKIE_NAME = "oz0_csrf"
 X_FRAME_OPTIONS = "DENY"

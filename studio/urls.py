@@ -19,11 +19,12 @@ from approvals.views import (
     waiting_longer,
 )
 from catalog.api import tokens
-from catalog.views import agents, catalog, connections, findings, functions, plugins, policy, skills
+from catalog.views import agents, catalog, connections, findings, functions, plugins, policy, secrets, skills
 from jobs.views import lists as jobs
 from jobs.views import trace
 from studio import pages
-from tenants.views import programs, sign_in
+from tenants.views import account, joining, people, programs, provider, sign_in, workspaces
+from tenants.views import tokens as tokens_of_people
 
 
 class Plain(StringConverter):
@@ -88,8 +89,26 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/agents/<plain:name>/", agents.agent, name="agent"),
     path("catalog/agents/<plain:name>/request.json", agents.model_request, name="agent-request"),
     path("api/v1/catalog/agents/<plain:name>/tokens", tokens.of_agent, name="api-agent-tokens"),
-    path("api/<path:rest>", programs.nothing),
     path("settings/deciding/", deciding.deciding, name="deciding"),
+    path("api/<path:rest>", programs.nothing, name="api-nothing"),
+    path("sign-in/with/", provider.sign_in_with, name="sign-in-with"),
+    path("sign-in/with/<plain:provider_id>/return/", provider.come_back, name="openid_connect_callback"),
+    path("invitation/<plain:token>/", joining.invitation, name="invitation"),
+    path("settings/", people.settings_home, name="settings"),
+    path("settings/people/", people.people, name="people"),
+    path("settings/people/invite/", people.invite, name="invite"),
+    path("settings/people/invitations/<str:shown>/revoke/", people.revoke, name="revoke-invitation"),
+    path("settings/people/<str:shown>/", people.member, name="member"),
+    path("settings/people/<str:shown>/remove/", people.remove, name="remove-member"),
+    path("settings/workspace/", workspaces.switch_workspace, name="switch-workspace"),
+    path("settings/you/", account.account, name="account"),
+    path("settings/you/unlink/", account.unlink, name="unlink-provider"),
+    path("settings/tokens/", tokens_of_people.tokens, name="tokens"),
+    path("settings/tokens/new/", tokens_of_people.new_token, name="new-token"),
+    path("settings/tokens/<str:shown>/revoke/", tokens_of_people.revoke_token, name="revoke-token"),
+    path("settings/secrets/", secrets.secrets, name="secrets"),
+    path("settings/secrets/put/", secrets.put_secret, name="put-secret"),
+    path("settings/secrets/<str:shown>/remove/", secrets.remove_secret, name="remove-secret"),
     path("settings/connections/", connections.connections, name="connections"),
     path("settings/connections/new/", connections.new_connection, name="new-connection"),
     path("settings/connections/<str:shown>/", connections.connection, name="connection"),

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.utils.crypto import salted_hmac
 
 from base import ids
 from base.fields import TenantRow, one_of, word
@@ -20,7 +21,42 @@ class Role(StrEnum):
 
 
 class User(AbstractUser):
-    """A person who can sign in. Known to the whole studio; what they see is decided by their memberships."""
+    """A person who can sign in. Known to the whole studio; what they see is decided by their memberships.
+
+    Their sessions carry `sessions_ended` in their hash, so one more of it ends all that were opened before.
+    """
+
+    sessions_ended = models.PositiveIntegerField(default=0)
+    last_how = models.CharField(max_length=64, blank=True, help_text="how they signed in last: link, password, …")
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        """What Django asks of every session: it changes with the password, and when all sessions are ended."""
+        whole = f"{self.password} {self.sessions_ended}"
+        return salted_hmac("oz0 sessions of a person", whole, secret=secret, algorithm="sha256").hexdigest()
+
+
+class Identity(models.Model):
+    """Who a person is at the provider they sign in with: its address, and its own lasting name for them."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="identities")
+    issuer = models.CharField(max_length=300)
+    subject = models.CharField(max_length=255)
+    made_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["issuer", "subject"], name="identity_once"),
+        ]
+
+
+class SignInTry(models.Model):
+    """One try to sign in that failed, or is under way; `key` is a digest of whose name was typed, and from where."""
+
+    key = models.CharField(max_length=64)
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["key", "at"], name="sign_in_try_of")]
 
 
 class SignInLink(models.Model):
@@ -61,10 +97,35 @@ class Membership(TenantRow):
         ]
 
 
+class Invitation(TenantRow):
+    """A one-time address by which somebody joins a tenant. Only the SHA-256 of its token is kept."""
+
+    token_hash = models.CharField(max_length=64, unique=True)
+    role = word()
+    email = models.EmailField(blank=True)
+    made_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    made_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+    accepted_at = models.DateTimeField(null=True)
+    accepted_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            one_of("role", Role, "invitation_role"),
+            models.CheckConstraint(
+                condition=models.Q(accepted_at__isnull=True, accepted_by__isnull=True)
+                | models.Q(accepted_at__isnull=False, accepted_by__isnull=False, revoked_at__isnull=True),
+                name="invitation_accepted_or_revoked",
+            ),
+        ]
+
+
 class ApiToken(TenantRow):
     """A credential of a program. It may start work and read; it never decides (RULES A5)."""
 
     token_hash = models.CharField(max_length=64, unique=True)
+    ends = models.CharField(max_length=8, blank=True, help_text="its last characters, to know it by")
     name = models.CharField(max_length=200)
     scopes = models.JSONField(default=list)
     agent = models.CharField(max_length=64, blank=True)
@@ -72,6 +133,7 @@ class ApiToken(TenantRow):
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
+    used_at = models.DateTimeField(null=True, help_text="when it was last used, to the minute")
 
 
 class Secret(TenantRow):

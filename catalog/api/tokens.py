@@ -9,10 +9,12 @@ from tenants.queries.seats import Seat
 from tenants.views.programs import read_by_programs
 
 
-@read_by_programs
-def of_agent(seat: Seat, name: str) -> dict[str, Any] | None:
+def _of_agent(seat: Seat, name: str) -> dict[str, Any] | None:
     """The figures of one agent, by the same estimate as the pages and the command."""
     found = agent_tokens(seat.tenant, name)
     if found is None:
         return None
     return {"agent": found.spec.name, "plugin": found.plugin, **told(found.cost), "method": METHOD, "error": ERROR}
+
+
+of_agent = read_by_programs(_of_agent, agent_in="name")

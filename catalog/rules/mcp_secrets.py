@@ -13,7 +13,7 @@ _FLAG: Final = re.compile(rf"--?{_WORD}(?:=(?P<value>.+))?\Z", re.I | re.S)
 _HEADER_FLAGS: Final = frozenset({"--header", "-H"})
 _PAIR: Final = re.compile(rf"{_WORD}=(?P<value>.+)\Z", re.I | re.S)
 _SHAPES: Final = re.compile(
-    r"\b(?:sk-[\w-]{16,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}"
+    r"\b(?:sk-[\w-]{16,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|oz0_[0-9A-Za-z]{42}"
     r"|ey[\w-]{10,}\.ey[\w-]{10,}\.)|\bBearer\s+[^\s$]|://[^/\s:@]*:[^/\s@$]+@"
 )
 _QUERY: Final = re.compile(rf"(?:{_WORD}|key|auth|sig|signature)\Z", re.I)

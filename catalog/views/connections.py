@@ -145,7 +145,8 @@ def begin(request: HttpRequest, shown: str) -> HttpResponse:
         return _page(request, pk, trouble=str(refused), status=422)
     begun = dict(list(request.session.get(BEGUN, {}).items())[1 - MOST_BEGUN :])
     request.session[BEGUN] = {**begun, nonce: shown}
-    return answer(request, "catalog/leaving.html", {"address": address, "shown": shown})
+    back = reverse("connection", args=[shown])
+    return answer(request, "tenants/leaving.html", {"address": address, "back": back})
 
 
 @sensitive_variables()

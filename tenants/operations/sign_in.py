@@ -10,12 +10,18 @@ from django.db import IntegrityError
 from base import db
 from tenants.models import AuditHead, Gate, Membership, Role, SignInLink, Tenant, User
 from tenants.operations import audit
+from tenants.operations.people import end_sessions
 from tenants.queries.seats import seats_of
+from tenants.rules.people import why_no_password
 from tenants.rules.who import Actor
 
 GOOD_FOR: Final = timedelta(minutes=10)
 FIRST_PERSON: Final = "admin"
 FIRST_TENANT: Final = "default"
+
+
+class BadPassword(ValueError):
+    """A password that cannot be taken. The message says why."""
 
 
 class NoSuchPerson(LookupError):
@@ -62,6 +68,37 @@ def set_password(*, username: str, password: str) -> None:
     with db.write(tenant):
         person.save(update_fields=["password"])
         audit.record(Actor(username, "oz0 set-password", person.pk), "person.password_set", f"person {username}")
+
+
+def signed_in(*, person: int, how: str, actor: Actor) -> None:
+    """Note in each of a person's workspaces that they have signed in, and keep how. `actor` says from where."""
+    for at, place in enumerate(seats_of(person)):
+        with db.write(place.tenant):
+            if at == 0:
+                User.objects.filter(pk=person).update(last_how=how[:64])
+            audit.record(actor, "person.signed_in", f"person {place.username}")
+
+
+def signed_out(*, person: int, actor: Actor) -> None:
+    """End every session of a person, on every browser, and note it in each of their workspaces."""
+    for at, place in enumerate(seats_of(person)):
+        with db.write(place.tenant):
+            if at == 0:
+                end_sessions(person)
+            audit.record(actor, "person.signed_out", f"person {place.username}")
+
+
+def change_password(*, person: User, password: str, actor: Actor) -> None:
+    """Give a person the password that they chose; all their sessions end. Raises `BadPassword`."""
+    if why_not := why_no_password(password, person.get_username()):
+        raise BadPassword(why_not)
+    person.set_password(password)
+    for at, place in enumerate(seats_of(person.pk)):
+        with db.write(place.tenant):
+            if at == 0:
+                person.save(update_fields=["password"])
+                end_sessions(person.pk)
+            audit.record(actor, "person.password_set", f"person {place.username}")
 
 
 def _somebody(username: str) -> tuple[User, UUID]:

@@ -1,6 +1,7 @@
 """The tenant's vault: named secrets, sealed under the studio's own, opened only for the work that needs them.
 
-To replace `OZ0_SECRET_KEY`: put the old one into `OZ0_OLD_SECRET_KEYS`, restart, and seal everything again.
+To replace `OZ0_SECRET_KEY`: put the old one into `OZ0_OLD_SECRET_KEYS`, restart, and have `oz0 secrets reseal` seal
+everything again.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from django.conf import settings
 
 from base import db, sealing
 from tenants.models import Secret
+from tenants.operations import audit
+from tenants.rules.who import Actor
 
 PLAIN: Final = "plain: "
 """How the names of values begin that are no secrets and are kept here only because their place is: a log level, a path.
@@ -75,8 +78,11 @@ def has(name: str) -> bool:
     return Secret.objects.filter(name=name).exists()
 
 
-def seal_again(*, tenant: UUID) -> int:
-    """Seal every secret of a tenant under the studio's present secret; how many. Raises `NoSecret`."""
+def seal_again(*, tenant: UUID, actor: Actor) -> int:
+    """Seal every secret of a tenant under the studio's present secret; how many. Raises `NoSecret`.
+
+    Their versions stay: the values are the same, so no session is replaced.
+    """
     accepted = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     with db.write(tenant):
         rows = list(Secret.objects.select_for_update(no_key=True).order_by("pk"))
@@ -84,6 +90,7 @@ def seal_again(*, tenant: UUID) -> int:
             plain = _open(tenant, row, accepted)
             row.ciphertext = sealing.seal(plain, about=_about(tenant, row.name), secret=settings.SECRET_KEY)
             row.save(update_fields=["ciphertext"])
+        audit.record(actor, "secrets.resealed", "vault", after={"secrets": len(rows)})
     return len(rows)
 
 

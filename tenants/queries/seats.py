@@ -1,5 +1,6 @@
 """Where a person sits: which tenants they belong to, and as what. Read anew for every request."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -48,5 +49,9 @@ def seats_of(person_id: int) -> list[Seat]:
 
 def seat(person_id: int, tenant: str | None) -> Seat | None:
     """The seat of a person in the tenant of this id; their first one when no tenant is chosen or the choice is gone."""
-    found = seats_of(person_id)
-    return next((one for one in found if str(one.tenant) == tenant), found[0] if found else None)
+    return active(seats_of(person_id), tenant)
+
+
+def active(seats: Sequence[Seat], tenant: str | None) -> Seat | None:
+    """Which of a person's seats they are in: that in the tenant of this id, else their first."""
+    return next((one for one in seats if str(one.tenant) == tenant), seats[0] if seats else None)

@@ -1,5 +1,6 @@
 """Everybody can use it: axe on every page, in light, in dark and on a phone; and no page is wider than a phone."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,10 @@ from catalog.operations.connections import Given
 from catalog.rules.switching import Mode, Scope
 from jobs.models import Call
 from jobs.rules.orders import End
+from tenants.models import Membership, Role
+from tenants.operations import invitations, tokens, vault
+from tenants.queries.seats import seats_of
+from tenants.rules.bearers import written
 from tenants.rules.who import SYSTEM, Actor
 from tests.browser.conftest import Studio, sign_in
 from tests.builders import (
@@ -24,9 +29,11 @@ from tests.builders import (
     a_call,
     a_held_call,
     a_job,
+    a_person,
     a_policy,
     a_rule,
     a_switch,
+    a_tenant,
     an_order,
     an_outcome,
     an_unknown_call,
@@ -69,6 +76,22 @@ def pages_of(world: World) -> list[str]:
     a_many_tool(world)
     with db.read(world.tenant):
         newest = Listing.objects.values_list("pk", flat=True).get(tool__slug="archive", current=True)
+    vic = a_person(world.tenant, "vic", Role.VIEWER)
+    elsewhere = a_tenant("elsewhere")
+    a_person(elsewhere, "pat-acme", Role.OPERATOR)
+    actor = Actor("pat", "test", world.person)
+    week = timedelta(days=7)
+    invitations.invite(
+        tenant=world.tenant, token="a token", role=Role.AUTHOR, email="k@example.com", good_for=week, actor=actor
+    )
+    (seat, *_) = [one for one in seats_of(world.person) if one.tenant == world.tenant]
+    tokens.make(
+        seat=seat, token=written("a" * 36), name="nightly", scopes=["read"], agent="clerk", days=30, actor=actor
+    )
+    with db.write(world.tenant):
+        vault.put("variable KEY", "a value")
+    with db.read(world.tenant):
+        member = ids.show(ids.MEMBER, Membership.objects.get(user_id=vic).pk)
     crm = connections.make(
         tenant=world.tenant,
         name="crm",
@@ -136,6 +159,16 @@ def pages_of(world: World) -> list[str]:
         "/catalog/agents/",
         "/catalog/agents/over-sender/?shown=everything.endpoint_000_list",
         "/catalog/agents/lazy-one/",
+        "/settings/people/",
+        f"/settings/people/{member}/",
+        "/settings/people/invite/",
+        "/settings/tokens/",
+        "/settings/tokens/new/",
+        "/settings/secrets/",
+        "/settings/secrets/put/",
+        "/settings/you/",
+        "/invitation/a token/",
+        "/invitation/none/",
         "/settings/connections/",
         "/settings/connections/new/",
         f"/settings/connections/{ids.show(ids.CONNECTION, crm)}/",
@@ -149,10 +182,12 @@ def pages_of(world: World) -> list[str]:
 def test_axe_finds_nothing_on_any_page(studio: Studio, browser: Browser, world: World, scheme: Any, size: Any) -> None:
     context = browser.new_context(base_url=studio.url, color_scheme=scheme, viewport=size, bypass_csp=True)
     page, axe, found = context.new_page(), Axe(), []
-    page.goto("/sign-in/")
-    assert axe.run(page).violations_count == 0, axe.run(page).generate_report()
+    paths = pages_of(world)
+    for path in ("/sign-in/", "/invitation/a token/"):
+        page.goto(path)
+        assert axe.run(page).violations_count == 0, axe.run(page).generate_report()
     sign_in(context, studio.url, world.person)
-    for path in pages_of(world):
+    for path in paths:
         page.goto(path)
         results = axe.run(page)
         if results.violations_count:

@@ -21,6 +21,7 @@ def test_an_admin_adds_a_connection_signs_in_at_its_provider_and_out_again(
     page: Page, world: World, guarded: Guarded
 ) -> None:
     page.goto("/")
+    page.get_by_role("link", name="Settings").click()
     page.get_by_role("link", name="Connections").click()
     page.get_by_role("link", name="Add a connection").click()
     page.get_by_label("Name", exact=True).fill("guarded")

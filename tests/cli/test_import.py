@@ -294,7 +294,7 @@ def test_a_variable_that_the_vault_lost_is_said_and_nothing_is_started_without_i
         vault.drop_all("plugin a tool a variable ")
     with db.read(tenant()):
         spec = server_of(tool("a"))
-    with pytest.raises(NotUp, match=r"no usable value for the variable GREETING .* enter it with `oz0 import`"):
+    with pytest.raises(NotUp, match=r"no usable value for the variable GREETING .* an admin enters it at"):
         list_once(spec)
 
 

@@ -23,7 +23,7 @@ from jobs.operations import turns
 from jobs.operations.bodies import LARGE
 from jobs.rules.orders import End
 from studio.embedded import Postgres
-from tenants.models import ApiToken, Secret
+from tenants.models import ApiToken, Identity, Invitation, Secret
 from tenants.rules.who import Actor
 from tests.builders import (
     World,
@@ -52,6 +52,15 @@ def a_full_world(slug: str) -> World:
         ApiToken.objects.create(
             tenant_id=world.tenant, token_hash=f"hash of {slug}", name="t", created_by_id=world.person, created_at=now
         )
+        Invitation.objects.create(
+            tenant_id=world.tenant,
+            token_hash=f"invitation to {slug}",
+            role="viewer",
+            made_by_id=world.person,
+            made_at=now,
+            expires_at=now,
+        )
+        Identity.objects.create(user_id=world.person, issuer="https://id.example", subject=slug, made_at=now)
         version = apps.get_model("catalog.PluginVersion").objects.get()
         Skill.objects.create(tenant_id=world.tenant, plugin_version=version, name="refunds", text="…")
         Arrival.objects.create(tenant_id=world.tenant, version=version, came=Came.FOLDER, files=[])
@@ -171,6 +180,10 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "membership_once": copy("tenants_membership"),
     "server_log_once": copy("catalog_serverlog"),
     "membership_role": change("tenants_membership", "true", role="'owner'"),
+    "invitation_role": change("tenants_invitation", "true", role="'owner'"),
+    "invitation_accepted_or_revoked": change("tenants_invitation", "true", accepted_at="now()"),
+    "identity_once": "INSERT INTO tenants_identity (user_id, issuer, subject, made_at) "
+    "SELECT user_id, issuer, subject, made_at FROM tenants_identity LIMIT 1",
     "secret_once": copy("tenants_secret"),
     "audit_seq_once": copy("tenants_auditentry"),
     "plugin_once": copy("catalog_plugin"),
@@ -331,6 +344,16 @@ def test_every_table_shows_our_rows_and_hides_theirs_from_reading_changing_and_d
                     ), table
             except errors.InsufficientPrivilege:
                 continue  # append-only
+
+
+def test_who_shows_a_token_sees_that_one_and_nothing_else_and_writes_none(app: Sql, theirs: World) -> None:
+    app.execute("SELECT set_config('oz0.tenant', '', true), set_config('oz0.bearer', 'hash of theirs', true)")
+    assert app.execute("SELECT token_hash FROM tenants_apitoken").fetchall() == [("hash of theirs",)]
+    assert app.execute("SELECT token_hash FROM tenants_invitation").fetchall() == []
+    for table in ("tenants_secret", "tenants_membership", "tenants_tenant", "jobs_job"):
+        assert app.execute(sql.SQL("SELECT 1 FROM {}").format(sql.Identifier(table))).fetchone() is None, table
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        app.execute("UPDATE tenants_apitoken SET revoked_at = null")
 
 
 def test_without_a_tenant_nothing_is_seen(app: Sql, admin: Sql) -> None:

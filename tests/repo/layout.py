@@ -48,6 +48,7 @@ LEAVES: Final = frozenset(
         "ids",
         "jail",
         "json_files",
+        "log_lines",
         "masking",
         "no_nul",
         "nudge",

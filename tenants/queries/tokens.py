@@ -1,0 +1,84 @@
+"""API tokens: which there are, and whom one that is shown belongs to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from base import db, ids
+from tenants.models import ApiToken, Role
+from tenants.queries.seats import Seat, seats_of
+
+MOST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """One token as the page lists it. `standing` is live, expired or revoked."""
+
+    shown_id: str
+    name: str
+    ends: str
+    scopes: tuple[str, ...]
+    agent: str
+    person: str
+    is_mine: bool
+    created_at: datetime
+    used_at: datetime | None
+    expires_at: datetime | None
+    standing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """Who a shown token counts as, and what it may be used for. `agent` is the one it is bound to, or empty."""
+
+    seat: Seat
+    token_id: UUID
+    scopes: frozenset[str]
+    agent: str
+    used_at: datetime | None
+    now: datetime
+
+
+def tokens_of(seat: Seat) -> tuple[Sequence[TokenRow], datetime]:
+    """The tokens that somebody may see, the newest first: an admin everybody's, others their own. And the time."""
+    with db.read(seat.tenant) as now:
+        rows = ApiToken.objects.select_related("created_by").order_by("-created_at")
+        if not seat.may(Role.ADMIN):
+            rows = rows.filter(created_by_id=seat.person_id)
+        return [_row(row, seat, now) for row in rows[:MOST]], now
+
+
+def bearer(token_hash: str) -> Bearer | None:
+    """Whom the token of this hash belongs to by now; None when it counts for nothing, whatever the reason."""
+    with db.read_as_bearer(token_hash) as now:
+        row = ApiToken.objects.filter(token_hash=token_hash).first()
+    live = row is not None and row.revoked_at is None and (row.expires_at is None or row.expires_at > now)
+    places = seats_of(row.created_by_id if row is not None else 0)
+    seat = next((place for place in places if row is not None and place.tenant == row.tenant_id), None)
+    if row is None or not live or seat is None:
+        return None
+    return Bearer(seat, row.pk, frozenset(row.scopes), row.agent, row.used_at, now)
+
+
+def why_not_start(seat: Seat) -> str | None:
+    """Why this person's tokens may start nothing, or None."""
+    return None if seat.may(Role.OPERATOR) else "Only operators, authors and admins start jobs, so your token cannot."
+
+
+def _row(row: ApiToken, seat: Seat, now: datetime) -> TokenRow:
+    over = row.expires_at is not None and row.expires_at <= now
+    return TokenRow(
+        shown_id=ids.show(ids.TOKEN, row.pk),
+        name=row.name,
+        ends=row.ends,
+        scopes=tuple(row.scopes),
+        agent=row.agent,
+        person=row.created_by.get_username(),
+        is_mine=row.created_by_id == seat.person_id,
+        created_at=row.created_at,
+        used_at=row.used_at,
+        expires_at=row.expires_at,
+        standing="revoked" if row.revoked_at else "expired" if over else "live",
+    )

@@ -1,0 +1,233 @@
+"""Every address of the studio with an example of it, taken from the URL table itself.
+
+What an address names is told by where it stands: add a line to `KINDS` when a new kind of thing gets pages, and to
+`WRITES` when an address takes a form: who may send it at least, and what a form of it holds.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from base import db, ids
+from catalog.models import Connection, Credential, PolicyVersion
+from catalog.operations import connections
+from catalog.operations.connections import Given
+from catalog.rules.switching import Mode, Scope
+from jobs.models import Call
+from tenants.models import ApiToken, Invitation, Membership, Secret
+from tenants.operations import invitations, tokens, vault
+from tenants.queries.seats import seats_of
+from tenants.rules.bearers import written
+from tenants.rules.who import Actor
+from tests.builders import (
+    World,
+    a_held_call,
+    a_policy,
+    a_rule,
+    a_switch,
+    a_tool,
+    a_world,
+    an_agent,
+    an_unknown_call,
+    see,
+)
+
+# (how the address begins, the name in it) → what it names. The first that fits counts.
+KINDS: Final = (
+    ("jobs/", "shown", "job"),
+    ("calls/", "shown", "call"),
+    ("approvals/", "shown", "hold"),
+    ("catalog/tools/", "slug", "tool"),
+    ("catalog/agents/", "name", "agent"),
+    ("api/v1/catalog/agents/", "name", "agent"),
+    ("api/", "rest", "rest"),
+    ("catalog/plugins/", "name", "plugin"),
+    ("catalog/policy/versions/", "number", "policy version"),
+    ("catalog/switches/", "shown", "switch"),
+    ("settings/connections/", "shown", "connection"),
+    ("settings/people/invitations/", "shown", "invitation"),
+    ("settings/people/", "shown", "member"),
+    ("settings/tokens/", "shown", "token"),
+    ("settings/secrets/", "shown", "secret"),
+    ("invitation/", "token", "invitation address"),
+    ("sign-in/link/", "token", "sign-in link"),
+    ("sign-in/with/", "provider_id", "provider"),
+)
+# Of these there is no foreign one: they are the studio's, or are known by a secret alone.
+NOBODYS: Final = frozenset({"rest", "sign-in link", "provider", "invitation address"})
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Who may send it at least, and what it holds; `else_` is what somebody who may not is told."""
+
+    role: str
+    holds: Mapping[str, Any] = field(default_factory=dict)
+    else_: tuple[int, ...] = (403,)
+
+
+NOT_AS_SHOWN: Final = (403, 409)  # the form here does not know what the card has shown
+SELF: Final = "viewer"  # every member may, for it is their own
+WRITES: Final[dict[str, Form]] = {
+    "stop-job": Form("operator"),
+    "new-job": Form("operator", {"agent": "clerk"}),
+    "hold": Form("operator", {"answer": "approve"}, NOT_AS_SHOWN),
+    "group": Form("operator", {"answer": "happened"}, NOT_AS_SHOWN),
+    "review-listing": Form("author", {"approve": "*"}),
+    "list-again": Form("author"),
+    "withdraw-approval": Form("author", {"shown": "look:x"}),
+    "policy-edit": Form("admin", {"do": "save", "note": "x"}),
+    "policy-simulate": Form(SELF),
+    "policy-replay": Form(SELF),
+    "policy-restore": Form("admin", {"note": "x"}),
+    "new-switch": Form("operator", {"scope": "tenant", "mode": "pause", "reason": "x"}),
+    "lift-switch": Form("admin"),
+    "new-connection": Form("admin", {"name": "new", "url": "https://a.example/", "kind": "none"}),
+    "connection": Form("admin", {"url": "https://a.example/", "kind": "none"}),
+    "connection-client": Form("admin"),
+    "remove-connection": Form("admin"),
+    "connection-sign-in": Form("admin"),
+    "connection-sign-out": Form("admin"),
+    "invite": Form("admin", {"role": "admin", "days": "7"}),
+    "revoke-invitation": Form("admin"),
+    "member": Form("admin", {"role": "viewer"}),
+    "remove-member": Form("admin"),
+    "revoke-token": Form("admin", else_=(404,)),  # another person's
+    "put-secret": Form("admin", {"name": "KEY", "value": "x"}),
+    "remove-secret": Form("admin"),
+    "new-token": Form(SELF),
+    "account": Form(SELF),
+    "unlink-provider": Form(SELF),
+    "switch-workspace": Form(SELF),
+    "sign-in": Form(SELF),
+    "sign-out": Form(SELF),
+    "sign-in-with": Form(SELF),
+    "invitation": Form(SELF),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One address of the URL table."""
+
+    name: str
+    pattern: str
+    names: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """What it names; empty when it names nothing. Raises `LookupError` when that is not known here."""
+        if not self.names:
+            return ""
+        for beginning, name, kind in KINDS:
+            if self.pattern.startswith(beginning) and self.names == (name,):
+                return kind
+        raise LookupError(
+            f"{self.pattern} ({self.name}) has no example: add what it names to KINDS of tests/pages/routes.py"
+        )
+
+    def at(self, value: str) -> str:
+        """The address of that one."""
+        return reverse(self.name, args=[value] if self.names else [])
+
+
+def routes() -> list[Route]:
+    """All of them."""
+    return list(_under(get_resolver(), ""))
+
+
+def _under(resolver: URLResolver, before: str) -> Iterator[Route]:
+    for entry in resolver.url_patterns:
+        if isinstance(entry, URLResolver):
+            yield from _under(entry, before + str(entry.pattern))
+        elif isinstance(entry, URLPattern):
+            assert entry.name, f"{entry.pattern} has no name"
+            pattern = before + str(entry.pattern)
+            yield Route(entry.name, pattern, tuple(re.findall(r"<(?:\w+:)?(\w+)>", pattern)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A workspace with one of each kind of thing: what an address of it calls each."""
+
+    world: World
+    named: Mapping[str, str]
+
+
+def a_ground(slug: str) -> Ground:
+    """One of each kind of thing, walked to by operations."""
+    world = a_world(slug)
+    actor = Actor("pat", "test", world.person)
+    call, hold = a_held_call(world)
+    an_unknown_call(world)
+    a_tool(world.tenant, slug=f"tool-of-{slug}")
+    an_agent(world.tenant, f"agent-of-{slug}")
+    for _ in range({"ours": 3, "theirs": 5}[slug]):
+        a_policy(world, a_rule("odd", "ask", tool="nowhere"))
+    switch = a_switch(world, Scope.AGENT, f"agent-of-{slug}", mode=Mode.PAUSE)
+    switch_off = a_switch(world, Scope.FUNCTION, "shop.look")
+    given = Given(Credential.OAUTH)
+    url = "https://crm.example/mcp"
+    crm = connections.make(tenant=world.tenant, name=slug, url=url, allowed=(), given=given, actor=actor)
+    invitations.invite(
+        tenant=world.tenant,
+        token=f"to {slug}",
+        role=seats_of(world.person)[0].role,
+        email="",
+        good_for=invitations.GOOD_FOR[1],
+        actor=actor,
+    )
+    (seat,) = seats_of(world.person)
+    token = tokens.make(
+        seat=seat, token=written(slug.ljust(36, "0")), name="t", scopes=["read"], agent="", days=7, actor=actor
+    )
+    with db.write(world.tenant):
+        vault.put("variable KEY", "a value")
+    with db.read(world.tenant):
+        secret, member = Secret.objects.get().pk, Membership.objects.get().pk
+        invitation, number = Invitation.objects.get().pk, PolicyVersion.objects.count()
+        assert Connection.objects.count() == ApiToken.objects.count() == 1
+    named = {
+        "": "",
+        "job": ids.show(ids.JOB, see(world, Call, call).job_id),
+        "call": ids.show(ids.CALL, call),
+        "hold": ids.show(ids.HOLD, hold),
+        "tool": f"tool-of-{slug}",
+        "agent": f"agent-of-{slug}",
+        "plugin": f"tool-of-{slug}",
+        "rest": "v1/nothing",
+        "policy version": str(number),
+        "switch": ids.show(ids.SWITCH, switch if slug == "theirs" else switch_off),
+        "connection": ids.show(ids.CONNECTION, crm),
+        "invitation": ids.show(ids.INVITATION, invitation),
+        "member": ids.show(ids.MEMBER, member),
+        "token": ids.show(ids.TOKEN, token),
+        "secret": ids.show(ids.SECRET, secret),
+        "invitation address": f"to {slug}",
+        "sign-in link": "none",
+        "provider": "provider",
+    }
+    return Ground(world, named)
+
+
+PREFIXES: Final = {
+    "job": ids.JOB,
+    "call": ids.CALL,
+    "hold": ids.HOLD,
+    "switch": ids.SWITCH,
+    "connection": ids.CONNECTION,
+    "invitation": ids.INVITATION,
+    "member": ids.MEMBER,
+    "token": ids.TOKEN,
+    "secret": ids.SECRET,
+}
+
+
+def nobodys(kind: str) -> str:
+    """What would name one of this kind that nobody has, as long as a foreign one's name is."""
+    if kind in PREFIXES:
+        return ids.show(PREFIXES[kind], ids.new())
+    return {"policy version": "9"}.get(kind, f"{kind}-of-nobody"[: len(f"{kind}-of-theirs")])
