@@ -14,8 +14,8 @@ from tenants.models import Identity, User
 from tenants.operations import identities, sign_in, throttle
 from tenants.operations.sign_in import BadPassword
 from tenants.rules.people import LONGEST, SHORTEST
-from tenants.views.entering import enter
-from tenants.views.place import CHOSEN, HOW, actor_of, address_of, seat_of, seats_in
+from tenants.views.entering import go_on
+from tenants.views.place import HOW, actor_of, address_of, seat_of, seats_in
 
 WRONG = "Your present password is another one."
 
@@ -43,10 +43,7 @@ def account(request: HttpRequest) -> HttpResponse:
         sign_in.change_password(person=me, password=new, actor=actor_of(request))
     except BadPassword as refused:
         return _page(request, me, error=str(refused))
-    chosen, how = request.session.get(CHOSEN), request.session.get(HOW, "password")
-    enter(request, User.objects.get(pk=me.pk), how)
-    if chosen is not None:
-        request.session[CHOSEN] = chosen
+    go_on(request, User.objects.get(pk=me.pk))
     messages.success(request, "Your password is changed. Every other browser is signed out.")
     return HttpResponseRedirect(reverse("account"))
 

@@ -25,6 +25,13 @@ def enter(request: HttpRequest, person: User, how: str, *, tenant: UUID | None =
     sign_in.signed_in(person=person.pk, how=how, actor=actor_entering(request, person, how))
 
 
+def go_on(request: HttpRequest, person: User) -> None:
+    """Let this browser go on under a new session id, when all sessions of its person have just ended."""
+    kept = {name: request.session[name] for name in (HOW, CHOSEN) if name in request.session}
+    login(request, person, backend=BACKEND)
+    request.session.update(kept)
+
+
 def actor_entering(request: HttpRequest, person: User, how: str) -> Actor:
     """The person for the audit log, who may have no seat yet."""
     return Actor(person.get_username(), f"{how}, {address_of(request)}", person.pk)
