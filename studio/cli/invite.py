@@ -1,20 +1,27 @@
 """`oz0 invite`: print an address by which somebody joins, once."""
 
+import json
 import secrets
 
 import click
 
-from studio.cli import _this_studio
+from studio.cli import _this_studio, _told
 
 ROLES = ("viewer", "operator", "author", "admin")
 
 
-@click.command()
+@click.command(
+    cls=_told.Told,
+    short_help="Print an address by which somebody joins.",
+    exits={_told.Exit.DONE: "the address is printed", _told.Exit.FAILED: "there is no studio here, or no such e-mail"},
+    examples=["oz0 invite", "oz0 invite --role operator --email kim@example.com --days 1"],
+)
 @click.option("--role", type=click.Choice(ROLES), default="viewer", show_default=True, help="As what they join.")
 @click.option("--email", default="", help="Their e-mail, by which a sign-in provider knows them. Nothing is sent.")
 @click.option("--days", type=click.Choice(["1", "7", "30"]), default="7", show_default=True, help="How long it counts.")
 @click.option("--address", default=None, help="Where people reach the studio; OZ0_URL when left out.")
-def invite(role: str, email: str, days: str, address: str | None) -> None:
+@_told.json_option
+def invite(role: str, email: str, days: str, address: str | None, as_json: bool) -> None:
     """Invite somebody to the first workspace: whoever opens the printed address joins it, once."""
     _this_studio.ready()
     from datetime import timedelta
@@ -37,4 +44,5 @@ def invite(role: str, email: str, days: str, address: str | None) -> None:
         )
     except invitations.BadInvitation as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"{(address or settings.OZ0_URL).rstrip('/')}/invitation/{token}/")
+    link = f"{(address or settings.OZ0_URL).rstrip('/')}/invitation/{token}/"
+    click.echo(json.dumps({"invitation": link, "role": role, "days": int(days)}) if as_json else link)

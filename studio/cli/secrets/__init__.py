@@ -3,6 +3,6 @@
 from studio.cli import Commands
 
 
-@Commands.of(__name__, __path__)
+@Commands.of(__name__, __path__, ["oz0 secrets reseal"])
 def secrets() -> None:
     """Look after what the vaults are sealed under."""

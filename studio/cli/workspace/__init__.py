@@ -3,6 +3,6 @@
 from studio.cli import Commands
 
 
-@Commands.of(__name__, __path__)
+@Commands.of(__name__, __path__, ["oz0 workspace new billing --admin kim"])
 def workspace() -> None:
     """Make further workspaces."""

@@ -1,15 +1,26 @@
 """`oz0 workspace new`: one more workspace, with somebody who is known here as its admin."""
 
+import json
+
 import click
 
-from studio.cli import _this_studio
+from studio.cli import _this_studio, _told
 
 
-@click.command()
+@click.command(
+    cls=_told.Told,
+    short_help="Make a further workspace.",
+    exits={
+        _told.Exit.DONE: "it is there",
+        _told.Exit.FAILED: "the name is taken or cannot be, or there is no such person",
+    },
+    examples=["oz0 workspace new billing", 'oz0 workspace new billing --name "Billing" --admin kim'],
+)
 @click.argument("slug")
 @click.option("--name", default=None, help="What people read; the short name when left out.")
 @click.option("--admin", default=None, help="Who is its admin; the first person when left out.")
-def new(slug: str, name: str | None, admin: str | None) -> None:
+@_told.json_option
+def new(slug: str, name: str | None, admin: str | None, as_json: bool) -> None:
     """Make the workspace SLUG. Its admin finds it under Settings, You, and invites others."""
     _this_studio.ready()
     from base import ids
@@ -24,4 +35,5 @@ def new(slug: str, name: str | None, admin: str | None) -> None:
         )
     except workspaces.BadWorkspace as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"workspace {slug} is there, with {who} as its admin")
+    told = f"workspace {slug} is there, with {who} as its admin"
+    click.echo(json.dumps({"workspace": slug, "admin": who}) if as_json else told)
