@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from base import db, ids
-from catalog.models import Connection, Credential, PolicyVersion
+from catalog.models import Connection, Credential, PluginVersion, PolicyVersion, Skill
 from catalog.operations import connections
 from catalog.operations.connections import Given
 from catalog.rules.switching import Mode, Scope
@@ -41,6 +41,8 @@ KINDS: Final = (
     ("calls/", "shown", "call"),
     ("approvals/", "shown", "hold"),
     ("catalog/tools/", "slug", "tool"),
+    ("catalog/functions/", "label", "function"),
+    ("catalog/skills/", "plugin/name", "skill"),
     ("catalog/agents/", "name", "agent"),
     ("api/v1/catalog/agents/", "name", "agent"),
     ("api/", "rest", "rest"),
@@ -132,7 +134,7 @@ class Route:
         if not self.names:
             return ""
         for beginning, name, kind in KINDS:
-            if self.pattern.startswith(beginning) and self.names == (name,):
+            if self.pattern.startswith(beginning) and self.names == tuple(name.split("/")):
                 return kind
         raise LookupError(
             f"{self.pattern} ({self.name}) has no example: add what it names to KINDS of tests/pages/routes.py"
@@ -140,7 +142,7 @@ class Route:
 
     def at(self, value: str) -> str:
         """The address of that one."""
-        return reverse(self.name, args=[value] if self.names else [])
+        return reverse(self.name, args=value.split("/", len(self.names) - 1) if self.names else [])
 
 
 def routes() -> list[Route]:
@@ -195,6 +197,8 @@ def a_ground(slug: str) -> Ground:
     )
     with db.write(world.tenant):
         vault.put("variable KEY", "a value")
+        version = PluginVersion.objects.get(plugin__name=f"tool-of-{slug}")
+        Skill.objects.create(tenant_id=world.tenant, plugin_version=version, name=f"skill-of-{slug}", text="…")
     with db.read(world.tenant):
         secret, member = Secret.objects.get().pk, Membership.objects.get().pk
         invitation, number = Invitation.objects.get().pk, PolicyVersion.objects.count()
@@ -207,6 +211,8 @@ def a_ground(slug: str) -> Ground:
         "tool": f"tool-of-{slug}",
         "agent": f"agent-of-{slug}",
         "plugin": f"tool-of-{slug}",
+        "function": f"tool-of-{slug}.look",
+        "skill": f"tool-of-{slug}/skill-of-{slug}",
         "rest": "v1/nothing",
         "policy version": str(number),
         "switch": ids.show(ids.SWITCH, switch if slug == "theirs" else switch_off),
@@ -239,4 +245,5 @@ def nobodys(kind: str) -> str:
     """What would name one of this kind that nobody has, as long as a foreign one's name is."""
     if kind in PREFIXES:
         return ids.show(PREFIXES[kind], ids.new())
-    return {"policy version": "9"}.get(kind, f"{kind}-of-nobody"[: len(f"{kind}-of-theirs")])
+    fixed = {"policy version": "9", "function": "tool-of-nobody.look", "skill": "tool-of-theirs/skill-of-nobody"}
+    return fixed.get(kind, f"{kind}-of-nobody"[: len(f"{kind}-of-theirs")])

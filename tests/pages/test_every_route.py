@@ -22,7 +22,7 @@ from tests.builders import a_person
 from tests.pages.routes import NOBODYS, WRITES, Ground, Route, a_ground, nobodys, routes
 from tests.pages.visitors import text_of, visitor
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(900)  # hundreds of pages
 ROLES = (Role.VIEWER, Role.OPERATOR, Role.AUTHOR, Role.ADMIN)
 # What a query names: the address, the query before the name, what it names.
 ASKED = (
@@ -105,7 +105,6 @@ def said(answer: Any, named: str) -> tuple[int, str, str]:
 
 def compared(client: Client, method: str, addresses: Sequence[tuple[str, str]], form: Any) -> None:
     """Both addresses answer the same, after as many queries."""
-    client.get(addresses[0][0])  # whatever is read once is read
     heard = []
     for address, named in addresses:
         with CaptureQueriesContext(connection) as queries:
@@ -118,18 +117,20 @@ def compared(client: Client, method: str, addresses: Sequence[tuple[str, str]], 
 def test_what_is_foreign_and_what_is_not_there_cannot_be_told_apart_by_anybody(ours: Ground, theirs: Ground) -> None:
     clients = {role: visitor(ours.world, person) for role, person in people_of(ours).items()} | {"nobody": Client()}
     control = 0
-    for client in clients.values():
+    for who, client in clients.items():
+        client.get("/")  # whatever is read once is read
         for route in with_ids():
             form = WRITES[route.name].holds if route.name in WRITES else {}
             pairs = [(route.at(name), name) for name in (theirs.named[route.kind], nobodys(route.kind))]
             compared(client, "get", pairs, form)
             compared(client, "post", pairs, form)
-            control += client.get(route.at(ours.named[route.kind])).status_code == 200
+            if who == Role.ADMIN:
+                control += client.get(route.at(ours.named[route.kind])).status_code == 200
         for name, query, kind in ASKED:
             (route,) = (one for one in routes() if one.name == name)
             pairs = [(f"{route.at('')}?{query}={named}", named) for named in (theirs.named[kind], nobodys(kind))]
             compared(client, "get", pairs, {})
-    assert control > 40  # our own are shown
+    assert control > 12  # our own are shown
 
 
 @pytest.mark.rule("A12")
