@@ -41,7 +41,7 @@ PLACES = {
     "several": "approvals",
     "edit-arguments": "approvals",
     "always-allow": "approvals",
-    "deciding": "approvals",
+    "deciding": "settings",
 }
 PLACES |= dict.fromkeys(SECTIONS, "catalog")
 PLACES |= dict.fromkeys(("connections", "new-connection", "connection", "connection-client"), "settings")
