@@ -4,12 +4,15 @@ import hashlib
 import os
 import shutil
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from studio.embedded.failure import CannotStart
 from studio.embedded.place import place_of
+from studio.supervisor.one_at_a_time import LOCK, Lock
+from studio.supervisor.studio import LEFTOVERS
 
 STATE: Final = ".oz0-dev"
 FIRST_PORT: Final = 8000
@@ -38,15 +41,22 @@ def own(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def forget(state: Path) -> None:
-    """Delete a state folder with its database. Nothing may run in it. Raises `CannotStart`."""
+    """Empty a state folder, with its database. Raises `CannotStart`, also while a studio is up in it."""
     if not state.is_dir():
         return
-    place = place_of(state)
-    place.remove(place.data / "pg", *place.sockets.iterdir())
+    lock = Lock(state, f"process {os.getpid()}, which empties it")
     try:
-        shutil.rmtree(state)
+        if lock.left_behind:
+            time.sleep(LEFTOVERS)  # its database may still be ending
+        place = place_of(state)
+        place.remove(place.data / "pg", *place.sockets.iterdir())
+        for inside in state.iterdir():
+            if inside.name != LOCK:  # which we hold: nobody may start here meanwhile
+                shutil.rmtree(inside) if inside.is_dir() and not inside.is_symlink() else inside.unlink()
     except OSError as error:
-        raise CannotStart(f"{state} cannot be deleted: {error.strerror}") from error
+        raise CannotStart(f"{error.filename or state} cannot be deleted: {error.strerror}") from error
+    finally:
+        lock.release()
 
 
 def free_port() -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from studio.dev import place
 from studio.dev.terminal import QuietTerminal
 from studio.embedded.failure import cannot_keep
+from studio.supervisor.one_at_a_time import holder
 from studio.supervisor.parts import Haste, Program
 from studio.supervisor.studio import Env, Wanted, keep_up
 from studio.supervisor.supervisor import Supervisor
@@ -23,7 +24,7 @@ def run(folder: Path, *, port: int | None, as_json: bool, fresh: bool) -> None:
     wanted = Wanted(state, port or place.free_port(), place.own(os.environ), command="oz0 dev", make=False)
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        log = (state / LOG).open("w", encoding="utf-8")
+        log = (state / LOG).open("a" if holder(state) else "w", encoding="utf-8")  # the log of one that is up stays
     except OSError as error:
         raise cannot_keep("the log of the plugin's studio", error) from error
     with log:

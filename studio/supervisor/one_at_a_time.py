@@ -3,8 +3,11 @@
 import fcntl
 import os
 from pathlib import Path
+from typing import Final
 
 from studio.embedded.failure import CannotStart, cannot_keep
+
+LOCK: Final = "up.lock"  # the file's name in a state folder
 
 
 class Lock:
@@ -14,7 +17,7 @@ class Lock:
         """Take the lock of state folder `home`, or raise `CannotStart` with the holder's `note`."""
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file = os.open(home / "up.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            self._file = os.open(home / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise cannot_keep("the lock of the state folder", error) from error
         try:
@@ -40,7 +43,7 @@ class Lock:
 def holder(home: Path) -> str | None:
     """The note of the supervisor that works in `home`, or None when none does."""
     try:
-        file = os.open(home / "up.lock", os.O_RDWR)
+        file = os.open(home / LOCK, os.O_RDWR)
     except OSError:
         return None
     try:
