@@ -5,6 +5,7 @@ registers a plugin.
 """
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -20,6 +21,17 @@ from catalog.rules.servers import ListedFunction
 
 _log: Final = logging.getLogger(__name__)
 _ENTRY: Final = ("name", "title", "description", "input_schema", "output_schema", "annotations", "meta", "entry_digest")
+_UNREADABLE: Final = Placed(
+    Finding(
+        Severity.ERROR,
+        FILES,
+        MANIFEST,
+        0,
+        "",
+        "its files, as they were registered, cannot be read here",
+        "register the plugin again, then list one of its tools again",
+    )
+)
 
 
 def lint_tool(*, tenant: UUID, tool_id: UUID) -> bool:
@@ -32,7 +44,8 @@ def lint_tool(*, tenant: UUID, tool_id: UUID) -> bool:
 def lint_version(*, tenant: UUID, version_id: UUID) -> bool:
     """Lint a plugin version with the listings of now. False when that was done before, or it is not current.
 
-    What changes while it is linted is linted by whoever changed it.
+    What changes while it is linted is linted by whoever changed it. Files that cannot be read are a finding, and are
+    tried again each time.
     """
     with db.read(tenant):
         version = PluginVersion.objects.get(pk=version_id)
@@ -40,7 +53,8 @@ def lint_version(*, tenant: UUID, version_id: UUID) -> bool:
         if version.stage != Stage.CURRENT or LintReport.objects.filter(plugin_version=version, linted=key).exists():
             return False
         listed = {slug: tuple(_entries(listing)) for slug, listing in listings.items()}
-    found = _lint(version, listed)
+    files = _files(version)
+    found = (_UNREADABLE,) if files is None else lint_listed(files, listed)
     with db.write(tenant) as now:
         version = PluginVersion.objects.select_for_update(no_key=True).get(pk=version_id)
         if _state(version)[0] != key:
@@ -48,7 +62,8 @@ def lint_version(*, tenant: UUID, version_id: UUID) -> bool:
         LintFinding.objects.filter(plugin_version=version).delete()
         LintFinding.objects.bulk_create(_row(version, place, one) for place, one in enumerate(found))
         errors = sum(one.finding.severity is Severity.ERROR for one in found)
-        counted = {"linted": key, "errors": errors, "warnings": len(found) - errors, "made_at": now}
+        linted = "" if files is None else key  # so that it is tried again, with the next listing
+        counted = {"linted": linted, "errors": errors, "warnings": len(found) - errors, "made_at": now}
         LintReport.objects.update_or_create(
             plugin_version=version, defaults=counted, create_defaults=counted | {"tenant_id": tenant}
         )
@@ -63,14 +78,13 @@ def _state(version: PluginVersion) -> tuple[str, dict[str, Listing]]:
     return key_of(version.digest, {slug: one.digest for slug, one in listings.items()}), listings
 
 
-def _lint(version: PluginVersion, listed: dict[str, tuple[ListedFunction, ...]]) -> tuple[Placed, ...]:
+def _files(version: PluginVersion) -> Mapping[str, bytes] | None:
+    """Its files as they were registered; None where they cannot be read."""
     try:
-        files = folders.files_of(Path(version.folder))
+        return folders.files_of(Path(version.folder))
     except (folders.BadFolder, OSError) as error:
         _log.warning("plugin version %s cannot be linted: %s", version.pk, error)
-        what = "its files, as they were registered, cannot be read here"
-        return (Placed(Finding(Severity.ERROR, FILES, MANIFEST, 0, "", what, "register the plugin again")),)
-    return lint_listed(files, listed)
+        return None
 
 
 def _entries(listing: Listing) -> list[ListedFunction]:

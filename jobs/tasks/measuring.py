@@ -46,3 +46,4 @@ def keep_seen(*, tenant: UUID, tool_id: UUID, seen: Sighting) -> None:
     """
     listings.store(tenant=tenant, tool_id=tool_id, measured=seen.listing, began=seen.at)
     listings_changed.ask_anew(tenant=tenant, tool_id=tool_id)
+    linting.lint_tool(tenant=tenant, tool_id=tool_id)

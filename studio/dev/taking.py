@@ -11,7 +11,7 @@ from django.db import close_old_connections
 
 from base import db
 from catalog.models import ServerLog, Tool
-from catalog.operations import listings, plugins, variables
+from catalog.operations import linting, listings, plugins, variables
 from catalog.queries.policy_waiting import Show, WaitingRow, rows_of
 from catalog.rules.servers import MeasuredListing
 from studio.cli import _this_studio
@@ -49,6 +49,7 @@ class Workplace:
             ids = dict(Tool.objects.filter(plugin_version=found.version).values_list("slug", "pk"))
         for slug, measured in listed.items():
             listings.store(tenant=self.tenant, tool_id=ids[slug], measured=measured, began=began)
+        linting.lint_version(tenant=self.tenant, version_id=found.version)
 
     def fates(self, tools: Collection[str], tokens: Mapping[str, int]) -> tuple[Fate, ...]:
         """What becomes of the calls of each function of these tools, by tool and name."""

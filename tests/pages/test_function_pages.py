@@ -11,6 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from base import db
+from base.clock import boot_time
 from catalog.models import Function, LintFinding, LintReport, PluginVersion, Tool
 from catalog.operations import linting, listings
 from catalog.operations.plugins import register
@@ -18,7 +19,8 @@ from catalog.queries.function_index import holding
 from catalog.rules.kinds import KEY, RESUME
 from catalog.rules.listing import listing_digest
 from catalog.rules.servers import MeasuredListing
-from jobs.rules.orders import End
+from jobs.rules.orders import End, Sighting
+from jobs.tasks.measuring import keep_seen
 from tenants.models import Role
 from tenants.rules.who import SYSTEM
 from tests.builders import (
@@ -395,13 +397,32 @@ def test_lint_is_kept_with_the_listing_and_made_anew_with_another_one(tmp_path: 
         assert LintReport.objects.get(plugin_version=version).linted != before.linted
 
 
-def test_files_that_are_gone_are_told_and_break_nothing() -> None:
+def test_lint_follows_what_a_session_was_seen_to_list_instead(tmp_path: Path) -> None:
     world = a_world()
+    a_billing(world, tmp_path)
+    assert "tools.schema" in page(world, "/catalog/findings/")
+    found = entries({"name": "fine", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": False}})
+    seen = Sighting(MeasuredListing(listing_digest(found), "2025-06-18", "billing", "2", found), boot_time())
+    with db.read(world.tenant):
+        tool = Tool.objects.get(slug="billing").pk
+    keep_seen(tenant=world.tenant, tool_id=tool, seen=seen)
+    assert "tools.schema" not in page(world, "/catalog/findings/")
+
+
+def test_files_that_are_gone_are_told_until_they_are_back(tmp_path: Path) -> None:
+    world = a_world()
+    version = a_billing(world, tmp_path)
     with db.write(world.tenant):
-        PluginVersion.objects.update(folder="/nowhere/at/all")
-        tool = Tool.objects.get().pk
-    assert linting.lint_tool(tenant=world.tenant, tool_id=tool)
-    assert "its files, as they were registered, cannot be read here" in plain(page(world, "/catalog/findings/"))
+        PluginVersion.objects.filter(pk=version.pk).update(folder="/nowhere/at/all")
+        LintReport.objects.filter(plugin_version=version).delete()
+    gone = "its files, as they were registered, cannot be read here"
+    assert linting.lint_version(tenant=world.tenant, version_id=version.pk)
+    assert gone in plain(page(world, "/catalog/findings/"))
+    with db.write(world.tenant):
+        PluginVersion.objects.filter(pk=version.pk).update(folder=version.folder)
+    assert linting.lint_version(tenant=world.tenant, version_id=version.pk)
+    shown = plain(page(world, "/catalog/findings/"))
+    assert (gone in shown, "billing.torn" in shown) == (False, True)
 
 
 def test_findings_of_one_workspace_are_no_other_ones(tmp_path: Path) -> None:
