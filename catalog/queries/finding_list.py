@@ -1,6 +1,6 @@
 """Lint across the tenant: what was found of every plugin and remote tool, and of what agents send together."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -111,6 +111,17 @@ def findings_of(tool: str, function: str) -> tuple[FindingRow, ...]:
     """What lint found of one function. Demands an open read."""
     rows = _kept().filter(tool=tool, function=function).order_by("place")
     return tuple(map(_row, rows))
+
+
+def findings_by_function() -> dict[tuple[str, str], list[Finding]]:
+    """What lint found of each function, by tool and name; what is of a whole tool without a name. Demands an open read.
+
+    What is of neither is not among it.
+    """
+    found: dict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for row in map(_row, _kept().exclude(tool="").order_by("place")):
+        found[row.tool, row.function].append(row.finding)
+    return found
 
 
 def findings_of_tool(tool: str) -> tuple[int, int]:

@@ -25,7 +25,7 @@ WIDEST = 48  # characters of a function's name in the table
 @click.option("--tool", help="Only this tool.")
 @_told.json_option
 def catalog(tool: str | None, as_json: bool) -> None:
-    """List every function of this studio's tools: its kind, its tokens, and what lint finds by its listing."""
+    """List every function of this studio's tools: its kind, its tokens, and what lint found of it."""
     _this_studio.ready(wakes=False)
     tenant, _ = _this_studio.me()
     tools = _tools(tenant)
@@ -40,49 +40,46 @@ def catalog(tool: str | None, as_json: bool) -> None:
 
 
 def _tools(tenant: "UUID") -> dict[str, dict[str, Any]]:
-    """Each current tool with its functions, by its id; `trouble` says why one could not be listed."""
+    """Each current tool with its functions, by its id; `trouble` says why one could not be listed.
+
+    The findings are those of the page of findings; `linted` is false where nobody looked for any yet.
+    """
     from base import db
-    from catalog.models import Function, Listing, Stage, Tool
-    from catalog.rules.budgets import long_findings
-    from catalog.rules.estimates import Cost
-    from catalog.rules.lint_functions import function_findings
-    from catalog.rules.manifest import MANIFEST, ToolSpec
-    from catalog.rules.servers import ListedFunction
+    from catalog.models import Function, LintReport, Listing, Stage, Tool
+    from catalog.queries.finding_list import findings_by_function
 
     with db.read(tenant):
-        current = Tool.objects.filter(plugin_version__stage=Stage.CURRENT).order_by("slug")
-        there = list(current)
-        listed_now = set(Listing.objects.filter(tool__in=there, current=True).values_list("tool_id", flat=True))
-        rows = list(Function.objects.filter(tool__in=[one.pk for one in there], listing__current=True).order_by("name"))
+        there = list(Tool.objects.filter(plugin_version__stage=Stage.CURRENT).order_by("slug"))
+        listed = set(Listing.objects.filter(tool__in=there, current=True).values_list("tool_id", flat=True))
+        linted = set(LintReport.objects.values_list("plugin_version_id", flat=True))
+        rows = list(
+            Function.objects.filter(tool__in=there, listing__current=True)
+            .only("tool_id", "name", "kind", "tokens")
+            .order_by("name")
+        )
+        findings = findings_by_function()
     of_tool: dict[UUID, list[Function]] = defaultdict(list)
     for row in rows:
         of_tool[row.tool_id].append(row)
-    found = {}
-    for one in there:
-        functions = of_tool[one.pk]
-        spec = ToolSpec(one.slug, timeout=one.timeout, cleanup=one.cleanup)
-        listed = [
-            ListedFunction(
-                *(row.name, row.title, row.description, row.input_schema, row.output_schema),
-                *(row.annotations, row.meta, row.entry_digest),
-            )
-            for row in functions
-        ]
-        findings = [*function_findings(spec, listed, {})]
-        findings += long_findings(MANIFEST, [Cost(f"{one.slug}.{row.name}", row.tokens or 0) for row in functions])
-        found[one.slug] = {
-            "listed": one.pk in listed_now,
+    return {
+        one.slug: {
+            "listed": one.pk in listed,
+            "linted": one.plugin_version_id in linted,
             "trouble": one.down_reason,
-            "tokens": sum(row.tokens or 0 for row in functions),
-            "functions": [_function(one.slug, row, findings) for row in functions],
-            "findings": [_short(finding) for finding in findings if finding.key == one.slug],
+            "tokens": sum(row.tokens or 0 for row in of_tool[one.pk]),
+            "functions": [
+                {
+                    "name": row.name,
+                    "kind": row.kind,
+                    "tokens": row.tokens,
+                    "findings": [_short(finding) for finding in findings.get((one.slug, row.name), ())],
+                }
+                for row in of_tool[one.pk]
+            ],
+            "findings": [_short(finding) for finding in findings.get((one.slug, ""), ())],
         }
-    return found
-
-
-def _function(tool: str, row: Any, findings: "list[Finding]") -> dict[str, Any]:
-    own = [_short(finding) for finding in findings if finding.key == f"{tool}.{row.name}"]
-    return {"name": row.name, "kind": row.kind, "tokens": row.tokens, "findings": own}
+        for one in there
+    }
 
 
 def _short(finding: "Finding") -> dict[str, str]:
@@ -111,3 +108,5 @@ def _show(tools: dict[str, dict[str, Any]]) -> None:
             click.echo("    fix: its page in the catalog has what its server said")
         elif not found["listed"]:
             click.echo("  not listed yet: a node starts its server for that")
+        elif not found["linted"]:
+            click.echo("  not linted yet: a node does that when it has listed it")
