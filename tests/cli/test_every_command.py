@@ -145,4 +145,4 @@ def test_help_comes_at_once_and_reads_no_django() -> None:
         read, seconds = done.stdout.splitlines()[-2:]
         assert read == "[]"
         took.append(float(seconds))
-    assert min(took) < 0.3
+    assert min(took) < 1  # 0.2 where two cores are shared by many; reading Django alone would be more
