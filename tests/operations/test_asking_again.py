@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db.models import F
 
 from approvals.operations import later
 from approvals.operations.decide import MayNot
@@ -167,7 +168,9 @@ def test_what_waited_when_its_job_reached_its_limit_is_asked_for_again_in_a_job_
     waiting, begun = a_turn(world, a_job(world), "refund", "look")
     hold = the_hold(world, waiting).pk
     an_order(world, begun)
-    move_clock(timedelta(hours=24))
+    with db.write(world.tenant):
+        Job.objects.update(deadline_at=F("deadline_at") - timedelta(hours=1))  # before the question expires
+    move_clock(timedelta(hours=23, minutes=30))
     swept()
     swept()
     assert see(world, Call, waiting).reason == Why.JOB_LIMIT

@@ -345,7 +345,7 @@ def test_whatever_starts_work_does_it_through_the_few_functions_that_look_at_the
     assert callers["begin_call"] == {"intake._begin"}
     assert callers["open_attempt"] == {"work._open_attempt"}
     assert callers["begin_turn"] == {"turns._ask"}
-    assert {"intake._start", "work._claim", "turns.start", "turns.settle", "holds.answer"} <= callers["gate_shared"]
+    assert {"intake._start", "work._claim", "turns.start", "turns.settle", "holds.held"} <= callers["gate_shared"]
 
 
 @pytest.mark.rule("L7")

@@ -100,7 +100,7 @@ def said(answer: Any, named: str) -> tuple[int, str, str]:
     """An answer without what it was asked for."""
     html = answer.content.decode().replace(named, "…")
     html = re.sub(r'(csrfmiddlewaretoken" value|name="once" value)="[^"]*"', r"\1", html)
-    html = re.sub(r"[\w ]+ alive|data-(?:elapsed|countdown)=[^<]*", "", html)  # what goes on by itself
+    html = re.sub(r"[\w ]+ alive|data-(?:elapsed|countdown)=[^<]*|at=\d+", "", html)  # what goes on by itself
     return answer.status_code, answer.headers.get("Location", "").replace(named, "…"), html
 
 
