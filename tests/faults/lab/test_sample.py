@@ -41,7 +41,7 @@ KNOWN: tuple[tuple[Any, ...], ...] = (
     ("modern.charge", {"plan": {"wire": ["sent_reset", *["status:401"] * 3]}}, "HAPPENED", 4, 1),
     ("legacy.search", {"plan": {"wire": ["cut:0.7"]}}, "SUCCEEDED", 2, 0),
     ("stdio.note", {"plan": {"faults": ["exit_after"]}}, "HAPPENED", 1, 1),
-    ("stdio.busy", {}, "SUCCEEDED", 2, 1),
+    ("box.busy", {}, "SUCCEEDED", 2, 1),
     ("box.charge", {"plan": {"faults": ["exit_after"]}}, "SUCCEEDED", 2, 1),
     ("box.stubborn", {"fault": "cancel", "moment": "received", "plan": {"faults": ["hangs_before"]}}, "CANCELED", 1, 0),
     (
