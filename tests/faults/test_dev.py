@@ -134,7 +134,7 @@ def job_says(folder: Path) -> str:
 
 
 def signed_in_to(link: str, url: str) -> str:
-    """The catalog, as a visitor with this link sees it."""
+    """The tools, as a visitor with this link sees it."""
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
     seen: list[str] = []
 
@@ -148,7 +148,7 @@ def signed_in_to(link: str, url: str) -> str:
             return False
 
     opened(link)
-    assert until(lambda: opened(f"{url}/catalog/"), PATIENCE)
+    assert until(lambda: opened(f"{url}/catalog/tools/"), PATIENCE)
     return seen[-1]
 
 
