@@ -102,8 +102,8 @@ class Card:
     now: datetime
 
 
-def card(tenant: UUID, hold_id: UUID, *, whole: bool = False) -> Card | None:
-    """The card of a hold of this tenant; None when there is none."""
+def card(tenant: UUID, hold_id: UUID, *, reader: int | None = None, whole: bool = False) -> Card | None:
+    """The card of a hold of this tenant as a person reads it; None when there is none."""
     with db.read(tenant) as now:
         hold = (
             Hold.objects.select_related("call__function", "job__started_by", "answered_by", "edit")
@@ -169,7 +169,7 @@ def card(tenant: UUID, hold_id: UUID, *, whole: bool = False) -> Card | None:
             may_extend=_may_extend(hold, now),
             ends_before=_ends_before(hold),
             job_over=job.state in JOB_FINAL,
-            options=answers.of_one(_stand(hold, running, len(given), needed)),
+            options=answers.of_one(_stand(hold, running, sum(one.person_id != reader for one in given), needed)),
             shown=shown_digest(hold=hold.pk, kind=hold.kind, binding=hold.binding, arguments=call.args_digest),
             rules=rules,
             now=now,

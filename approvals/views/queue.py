@@ -114,7 +114,8 @@ def _opened(request: HttpRequest, found: Queue, hold_id: UUID | None) -> dict[st
     """What stands beside the list: the question that the address names, else the oldest, else nothing."""
     seat = seat_of(request)
     if hold_id is not None:
-        shown_card = card(seat.tenant, hold_id, whole=request.GET.get("whole") == "arguments")
+        whole = request.GET.get("whole") == "arguments"
+        shown_card = card(seat.tenant, hold_id, reader=seat.person_id, whole=whole)
         if shown_card is None:
             raise Http404
         return {"address": reverse("hold", args=[shown_card.shown_id]), **_card(request, seat, found, shown_card)}
@@ -123,7 +124,7 @@ def _opened(request: HttpRequest, found: Queue, hold_id: UUID | None) -> dict[st
         wanted = wanted_of(request).filter
         opened = together(seat.tenant, oldest.oldest, agent=wanted.agent, tool=wanted.tool)
         return {"address": reverse("approvals")} if opened is None else panel(request, opened)
-    first = card(seat.tenant, hold_id_of(oldest.shown_id)) if oldest else None
+    first = card(seat.tenant, hold_id_of(oldest.shown_id), reader=seat.person_id) if oldest else None
     return {"address": reverse("approvals"), **(_card(request, seat, found, first) if first else {})}
 
 
