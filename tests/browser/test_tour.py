@@ -58,6 +58,7 @@ def test_the_tour_of_the_readme_goes_as_it_is_written(folder: Path, studio: Stud
     connect, add_agent, start_crashing, look = tour(ROOT)
     assert "added notes" in typed(connect, folder).stdout
     page.get_by_role("link", name="Catalog").click()
+    page.get_by_role("navigation", name="Catalog").get_by_role("link", name="Tools", exact=True).click()
     page.get_by_role("link", name="notes", exact=True).click()
     assert until(lambda: page.reload() and page.get_by_text("add_note").count(), 60), page.content()
     expect(page.locator("main")).to_contain_text("undeclared")
