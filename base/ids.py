@@ -21,6 +21,8 @@ MEMBER: Final = "member"
 INVITATION: Final = "inv"
 TOKEN: Final = "tok"  # noqa: S105 - the word before an id
 SECRET: Final = "secret"  # noqa: S105
+CHANNEL: Final = "chan"
+NOTICE: Final = "ntc"
 
 
 class BadId(ValueError):

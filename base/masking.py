@@ -20,6 +20,15 @@ class Mask:
         self._forms: Final = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
         self._whole: Final = re.compile("|".join(map(_pattern, self._forms))) if self._forms else None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it takes nothing out."""
+        return self._whole is None
+
+    def uncut(self, text: str) -> str:
+        """A text that nobody has cut, without them: what only begins as one does at its end stays."""
+        return text if self._whole is None else self._whole.sub(SHOWN, text)
+
     def __call__(self, text: str) -> str:
         """The text without them. A text that was cut inside a secret loses the part that is left of it."""
         if self._whole is None:

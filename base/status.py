@@ -105,6 +105,18 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "made": ("check", "ok", "It was made: the server answered, or a person says that it happened."),
         "maybe": ("circle-question-mark", "unknown", "It may have acted: a request went out that nobody answered."),
     },
+    "channel": {
+        "on": ("check", "ok", "Notices go out to it."),
+        "failing": ("rotate-cw", "wait", "The last tries failed; what is due is tried again."),
+        "off": ("octagon-pause", "stop", "Nothing goes out to it."),
+    },
+    "notice": {
+        "due": ("clock", "wait", "It is to be sent, or to be tried again."),
+        "sent": ("check", "ok", "Its receiver took it."),
+        "carried": ("check", "ok", "It went out inside another one."),
+        "failed": ("x", "bad", "It was tried for a day and given up."),
+        "dropped": ("circle-minus", "stop", "It was not needed any more."),
+    },
     "switch": {
         "kill": ("ban", "bad", "Nothing runs under it: what ran was stopped, what comes is refused."),
         "pause": ("octagon-pause", "wait", "Nothing starts under it: what ran ends by itself, what comes waits."),
@@ -162,6 +174,6 @@ FALLBACK: Final = ("info", "stop", "")
 
 def status(of: str, state: str) -> Status:
     """The look of a state; `of` is a job, call, attempt, turn, effect, hold, ask (a hold's kind), node,
-    server, switch (its mode), sign_in, verdict (what a policy rule says) or kind (of a function)."""
+    server, switch (its mode), channel, notice, sign_in, verdict (what a policy rule says) or kind (of a function)."""
     icon, tone, says = STATUSES[of].get(state, FALLBACK)
     return Status(icon, WORDS.get((of, state), state), tone, says)

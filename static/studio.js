@@ -60,6 +60,8 @@
     if (away || response.status === 403) { event.preventDefault(); signedOut = true; chip(); return; }
     if (response.status >= 500) { event.preventDefault(); }
   });
+  // once more when all of it is here: the end of an answer may come after the whole of a newer one
+  document.addEventListener("htmx:after:request", (event) => { const { ctx } = event.detail; if (overtaken(ctx)) event.preventDefault(); });
   document.addEventListener("htmx:after:swap", () => { if (document.title !== title()) document.title = title(); mark(); join(); look(); });
 
   /* What a person opened or typed stays when a part is patched around it. */
@@ -212,6 +214,14 @@
   }
   document.addEventListener("change", ({ target }) => {
     if (target.id === "keys-switch") { localStorage.setItem("oz0-keys", target.checked ? "on" : "off"); mark(); }
+  });
+  /* a question that somebody opens from far down the list is brought into view; one that only changed moves nothing */
+  let opened = false;
+  document.addEventListener("click", ({ target }) => { if (target.closest('[data-row="open"]')) opened = true; });
+  document.addEventListener("htmx:after:swap", () => {
+    const question = opened && document.getElementById("question"), top = question ? question.getBoundingClientRect().top : 0;
+    if (top < 0 || top > innerHeight * 0.7) question.scrollIntoView();
+    opened = false;
   });
   function step(by) {
     const rows = [...document.querySelectorAll("[data-row]")];

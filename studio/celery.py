@@ -108,16 +108,20 @@ class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
     def __init__(self, parent: Any, **options: Any) -> None:
         super().__init__(parent, **options)
         self._host: Any = None
+        self._courier: Any = None
         self._ending: list[threading.Thread] = []
 
     def start(self, parent: Any) -> None:
         """Claim work from now on."""
-        from jobs.tasks import host  # models can be read only now that Django is set up
+        from approvals.tasks.courier import Courier  # models can be read only now that Django is set up
+        from jobs.tasks import host
 
         self._host = host
         # first, because the start waits for the database, however long that is away
         signals.worker_shutting_down.connect(self._asked_to_stop, weak=False)
         host.start()
+        self._courier = Courier()
+        self._courier.start()
 
     def _asked_to_stop(self, sig: str = "SIGTERM", **_: Any) -> None:
         """A signal came: end attempts beside Celery's own way out. After SIGTERM a second one ends them soon."""
@@ -127,6 +131,8 @@ class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
             self._end(QUICK, QUICK_END)
 
     def _end(self, grace: float, limit: float) -> None:
+        if self._courier is not None:
+            self._courier.stop()
         ending = threading.Thread(target=self._host.stop, kwargs={"grace": grace}, name="host-stop", daemon=True)
         ending.start()
         self._ending.append(ending)

@@ -51,6 +51,10 @@ PLACES |= dict.fromkeys(("people", "member", "remove-member", "invite", "account
 PLACES |= dict.fromkeys(("tokens", "new-token", "revoke-token"), "settings")
 PLACES |= dict.fromkeys(("secrets", "put-secret", "remove-secret"), "settings")
 PLACES |= dict.fromkeys(("switches", "new-switch", "switch"), "switches")
+PLACES |= dict.fromkeys(("notices", "new-channel", "channel", "channel-test", "channel-secret"), "settings")
+PLACES |= dict.fromkeys(("channel-turn", "channel-remove", "notice-again"), "settings")
+PLACES |= {"insights": "approvals"}
+PLACES |= dict.fromkeys(("audit", "audit-export"), "settings")
 PLACES |= {"overview": "overview"}
 
 

@@ -14,6 +14,7 @@ from django.contrib.messages import constants as told
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
+from approvals.rules.channels import smtp_of
 from base import log_lines
 from studio.stopping import DRAIN, drain_time
 
@@ -178,6 +179,10 @@ REDIS_URL: str = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
 BROKER_URL: str = env.str("BROKER_URL", default=REDIS_URL)
 try:
     OZ0_DRAIN: float = drain_time(env.str("OZ0_DRAIN", default=DRAIN))
+except ValueError as error:
+    raise ImproperlyConfigured(str(error)) from error
+try:
+    OZ0_SMTP = smtp_of(OZ0_EMAIL_URL, DEFAULT_FROM_EMAIL)
 except ValueError as error:
     raise ImproperlyConfigured(str(error)) from error
 CHANNEL_LAYERS = {

@@ -3,12 +3,15 @@
 from django.urls import URLPattern, URLResolver, path, register_converter
 from django.urls.converters import StringConverter
 
+from approvals.api import holds
 from approvals.views import (
     always,
     deciding,
     editing,
     function_page,
+    insights,
     listings,
+    notices,
     plugin_removal,
     policy_tries,
     queue,
@@ -23,7 +26,7 @@ from catalog.views import agents, catalog, connections, findings, functions, plu
 from jobs.views import lists as jobs
 from jobs.views import trace
 from studio import pages
-from tenants.views import account, joining, people, programs, provider, sign_in, workspaces
+from tenants.views import account, audit, joining, people, programs, provider, sign_in, workspaces
 from tenants.views import tokens as tokens_of_people
 
 
@@ -50,6 +53,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("calls/<str:shown>/", trace.call, name="call"),
     path("approvals/", queue.approvals, name="approvals"),
     path("approvals/several/", several.several, name="several"),
+    path("approvals/insights/", insights.insights, name="insights"),
     path("approvals/<str:shown>/", queue.hold, name="hold"),
     path("approvals/<str:shown>/group/", together.group, name="group"),
     path("approvals/<str:shown>/edit/", editing.edit_arguments, name="edit-arguments"),
@@ -89,6 +93,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/agents/<plain:name>/", agents.agent, name="agent"),
     path("catalog/agents/<plain:name>/request.json", agents.model_request, name="agent-request"),
     path("api/v1/catalog/agents/<plain:name>/tokens", tokens.of_agent, name="api-agent-tokens"),
+    path("api/v1/holds", holds.open_holds, name="api-holds"),
     path("settings/deciding/", deciding.deciding, name="deciding"),
     path("api/<path:rest>", programs.nothing, name="api-nothing"),
     path("sign-in/with/", provider.sign_in_with, name="sign-in-with"),
@@ -109,6 +114,16 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/secrets/", secrets.secrets, name="secrets"),
     path("settings/secrets/put/", secrets.put_secret, name="put-secret"),
     path("settings/secrets/<str:shown>/remove/", secrets.remove_secret, name="remove-secret"),
+    path("settings/audit/", audit.audit, name="audit"),
+    path("settings/audit/export/", audit.export, name="audit-export"),
+    path("settings/notices/", notices.notices, name="notices"),
+    path("settings/notices/new/", notices.new_channel, name="new-channel"),
+    path("settings/notices/sent/<str:shown>/again/", notices.again, name="notice-again"),
+    path("settings/notices/<str:shown>/", notices.channel, name="channel"),
+    path("settings/notices/<str:shown>/test/", notices.test, name="channel-test"),
+    path("settings/notices/<str:shown>/secret/", notices.secret, name="channel-secret"),
+    path("settings/notices/<str:shown>/turn/", notices.turn, name="channel-turn"),
+    path("settings/notices/<str:shown>/remove/", notices.remove, name="channel-remove"),
     path("settings/connections/", connections.connections, name="connections"),
     path("settings/connections/new/", connections.new_connection, name="new-connection"),
     path("settings/connections/<str:shown>/", connections.connection, name="connection"),

@@ -177,3 +177,8 @@ class AuditEntry(TenantRow):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["tenant", "seq"], name="audit_seq_once"),
         ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["tenant", "verb", "-seq"], name="audit_by_verb"),
+            models.Index(fields=["tenant", "actor", "-seq"], name="audit_by_actor"),
+            models.Index(fields=["tenant", "object", "-seq"], name="audit_by_object"),
+        ]

@@ -18,6 +18,7 @@ from jobs.models import Attempt, Call, Hold
 from jobs.queries.call_page import AttemptRow, Value, attempt_row, value_of
 from jobs.queries.story import answered
 from jobs.queries.trace import name_of
+from jobs.queries.veil import Veil
 from jobs.rules.limits import APPROVAL_LIFE, KEY_LIFE, LONGEST_APPROVAL
 from jobs.rules.permits import may_ask_again
 from jobs.rules.states import JOB_FINAL, CallState, Effect, HoldKind, HoldState
@@ -102,8 +103,8 @@ class Card:
     now: datetime
 
 
-def card(tenant: UUID, hold_id: UUID, *, reader: int | None = None, whole: bool = False) -> Card | None:
-    """The card of a hold of this tenant as a person reads it; None when there is none."""
+def card(tenant: UUID, hold_id: UUID, *, role: str = "", reader: int | None = None, whole: bool = False) -> Card | None:
+    """The card of a hold of this tenant as a person of `role` reads it; None when there is none."""
     with db.read(tenant) as now:
         hold = (
             Hold.objects.select_related("call__function", "job__started_by", "answered_by", "edit")
@@ -114,7 +115,8 @@ def card(tenant: UUID, hold_id: UUID, *, reader: int | None = None, whole: bool 
             return None
         call, job = hold.call, hold.job
         attempts = list(Attempt.objects.filter(call=call).select_related("node").order_by("number"))
-        arguments = value_of(call.arguments, call.arguments_body_id, whole=whole)
+        veil, tool = Veil.over(role), call.tool_slug
+        arguments = veil.value(tool, value_of(call.arguments, call.arguments_body_id, whole=whole))
         running = Call.objects.filter(job=job, state__in=STOP_RUNNING).count()
         first = attempts[0].started_at if attempts else call.created_at
         rules = deciding_rules(tenant)
@@ -135,7 +137,7 @@ def card(tenant: UUID, hold_id: UUID, *, reader: int | None = None, whole: bool 
             answer=hold.answer,
             closed_says=answered(hold),
             answered_by_id=hold.answered_by_id,
-            note=hold.note,
+            note=veil.text(tool, hold.note),
             name=name_of(call),
             model_name=call.model_name,
             function_kind=call.kind,
@@ -148,7 +150,7 @@ def card(tenant: UUID, hold_id: UUID, *, reader: int | None = None, whole: bool 
             check_text=_check_text(call),
             arguments=arguments,
             lines=lines(arguments.value) if arguments.shown else (),
-            edits=_edits(hold),
+            edits=() if veil.hides(tool) else _edits(hold),
             call_id=ids.show(ids.CALL, call.pk),
             call_state=CallState(call.state),
             shown_job=ids.show(ids.JOB, job.pk),
@@ -158,7 +160,7 @@ def card(tenant: UUID, hold_id: UUID, *, reader: int | None = None, whole: bool 
             starter=job.starter,
             started_by=job.started_by.get_username() if job.started_by else "",
             started_by_id=job.started_by_id,
-            attempts=tuple(attempt_row(one) for one in attempts),
+            attempts=tuple(veil.attempt(tool, attempt_row(one)) for one in attempts),
             alike=alike_calls(call),
             approvals=given,
             needed=needed,

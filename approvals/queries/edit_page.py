@@ -1,7 +1,7 @@
 """What a person needs who edits the arguments of a waiting call, and a look at what their edit would come to."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -9,11 +9,14 @@ from approvals.queries.deciding_rules import deciding_rules, question_of
 from approvals.queries.policy_simulation import Asked, Simulated, simulate
 from approvals.rules.deciding import Question, shown_digest
 from base import canonical, db, ids
+from base.masking import Mask
 from catalog.rules.listing_diff import Change, changed_fields
 from catalog.rules.policy import Allow, Ask
 from jobs.models import Hold
+from jobs.operations import masking
 from jobs.queries.trace import name_of
 from jobs.rules.arguments import canonical_value, misfits, unkeepable
+from jobs.rules.secrets import marked, put_back, replaced, texts
 from jobs.rules.states import Effect, HoldKind
 
 EDITABLE = (HoldKind.APPROVE, HoldKind.RETRY)
@@ -34,6 +37,7 @@ class EditPage:
     starter: str
     tainted: bool
     arguments: Any
+    sealed: Any = field(repr=False)  # the same with what is secret in them, for trying an edit alone
     digest: str
     schema: Mapping[str, Any]
     rule: tuple[str, str]
@@ -60,6 +64,7 @@ def edit_page(tenant: UUID, hold_id: UUID) -> EditPage | None:
         if hold is None:
             return None
         call, rules = hold.call, deciding_rules(tenant)
+        kept = call.arguments_body.data if call.arguments_body else call.arguments
         acted = "An earlier attempt may have acted with these arguments, so they are not changed."
         return EditPage(
             hold_id=hold.pk,
@@ -72,7 +77,8 @@ def edit_page(tenant: UUID, hold_id: UUID) -> EditPage | None:
             agent=hold.job.agent_name,
             starter=hold.job.starter,
             tainted=hold.job.tainted_at is not None,
-            arguments=call.arguments_body.data if call.arguments_body else call.arguments,
+            arguments=kept,
+            sealed=masking.whole(call, kept),
             digest=call.args_digest,
             schema=call.function.input_schema if call.function else {},
             rule=(hold.rule_id, hold.rule_digest),
@@ -92,11 +98,16 @@ def look(tenant: UUID, page: EditPage, arguments: Any) -> Looked:
         return Looked((("$", "arguments are a JSON object: they begin with {"),))
     if trouble := unkeepable(value):
         return Looked((("$", trouble),))
+    secret = marked(value, page.schema)
+    shown = replaced(value, secret)
+    if secret:
+        value, digest = canonical_value(put_back(value, page.sealed, secret))
     if wrong := misfits(value, page.schema):
-        return Looked(wrong)
+        mask = Mask(texts(value, secret))
+        return Looked(tuple((path, mask(what)) for path, what in wrong))
     if digest == page.digest:
         return Looked((("", "Nothing is different: approve it as it is, or change an argument."),))
-    changes = changed_fields(page.arguments, value) if isinstance(page.arguments, Mapping) else ()
+    changes = changed_fields(page.arguments, shown) if isinstance(page.arguments, Mapping) else ()
     asked = Asked(page.tool, page.function, page.agent, page.starter, page.tainted, value)
     found = simulate(tenant, asked)
     if found is None:

@@ -15,6 +15,7 @@ from approvals.rules.deciding import DecidingRules, Question, set_digest, shown_
 from base import db, ids, prepared
 from jobs.models import Attempt, Hold
 from jobs.queries.trace import name_of
+from jobs.queries.veil import Veil
 from jobs.rules.limits import KEY_LIFE
 from jobs.rules.states import HoldKind
 
@@ -119,9 +120,16 @@ class Together:
 
 
 def together(
-    tenant: UUID, anchor: UUID, *, agent: str = "", tool: str = "", function: str = "", upto: UUID | None = None
+    tenant: UUID,
+    anchor: UUID,
+    *,
+    role: str = "",
+    agent: str = "",
+    tool: str = "",
+    function: str = "",
+    upto: UUID | None = None,
 ) -> Together | None:
-    """The group that a question belongs, or belonged, to; None when nothing of it is open.
+    """The group that a question belongs, or belonged, to, as `role` may see it; None when nothing of it is open.
 
     `function` narrows it, `upto` leaves out what came after that question. Raises `Hold.DoesNotExist`.
     """
@@ -142,14 +150,14 @@ def together(
             return None
         last = upto or holds[-1].pk
         count, older = fitting.count(), pinned.count()
-        rules = deciding_rules(tenant)
+        rules, veil = deciding_rules(tenant), Veil.over(role)
         return Together(
             flood=flood,
-            members=tuple(_member(hold, rules) for hold in holds),
+            members=tuple(_member(hold, rules, veil) for hold in holds),
             of_function=tuple(sorted(of_function.items())),
             function=function,
             jobs=len({hold.job_id for hold in holds}),
-            evidence=_evidence([hold.call_id for hold in holds]),
+            evidence=() if veil.hides(flood.tool) else _evidence([hold.call_id for hold in holds]),
             keyless=sum(not hold.call.honours_key for hold in holds),
             old_keys=sum(hold.call.honours_key and now - hold.call.created_at > KEY_LIFE for hold in holds),
             upto=ids.show(ids.HOLD, last),
@@ -184,8 +192,8 @@ def _loaded(holds: QuerySet[Hold]) -> list[Hold]:
     return list(rows.annotate(arguments_text=shown).order_by("pk")[:MOST])
 
 
-def _member(hold: Hold, rules: DecidingRules) -> Member:
-    text: Any = getattr(hold, "arguments_text", None)
+def _member(hold: Hold, rules: DecidingRules, veil: Veil) -> Member:
+    text: Any = veil.any(hold.call.tool_slug, getattr(hold, "arguments_text", None))
     return Member(
         shown_id=ids.show(ids.HOLD, hold.pk),
         name=name_of(hold.call),

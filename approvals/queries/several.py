@@ -16,6 +16,7 @@ from catalog.rules.kinds import Kind
 from jobs.models import Hold
 from jobs.queries.questions import counted, open_questions
 from jobs.queries.trace import name_of
+from jobs.queries.veil import Veil
 from jobs.rules.states import HoldKind
 
 MOST: Final = 100  # on one page
@@ -51,15 +52,16 @@ class Several:
     now: datetime
 
 
-def several(tenant: UUID, wanted: QueueFilter) -> Several:
-    """The open questions of whether a call may run that fit the filter, the oldest first."""
+def several(tenant: UUID, wanted: QueueFilter, *, role: str = "") -> Several:
+    """The open questions of whether a call may run that fit the filter, as `role` may see them, the oldest first."""
     with db.read(tenant) as now:
         found = open_questions(agent=wanted.agent, tool=wanted.tool, function=wanted.function)
         kinds = [wanted.kind] if wanted.kind in _KINDS else list(_KINDS)
         fitting = found.filter(kind__in=kinds)
         rules = deciding_rules(tenant)
         holds = list(fitting.select_related("call__arguments_body", "job").order_by("pk")[:MOST])
-        rows = tuple(_row(hold, question_of(hold, rules)) for hold in holds)
+        veil = Veil.over(role)
+        rows = tuple(_row(hold, question_of(hold, rules), veil) for hold in holds)
         return Several(
             rows=rows,
             total=counted(fitting),
@@ -72,9 +74,10 @@ def several(tenant: UUID, wanted: QueueFilter) -> Several:
 _KINDS: Final = (HoldKind.APPROVE.value, HoldKind.RETRY.value)
 
 
-def _row(hold: Hold, question: Question) -> SeveralRow:
+def _row(hold: Hold, question: Question, veil: Veil) -> SeveralRow:
     call = hold.call
-    arguments = call.arguments_body.data if call.arguments_body else call.arguments
+    kept = call.arguments_body.data if call.arguments_body else call.arguments
+    arguments = veil.any(call.tool_slug, kept)
     text = pretty(arguments)
     whole = len(text) <= LONGEST
     return SeveralRow(

@@ -43,7 +43,7 @@ def hold(request: HttpRequest, shown: str) -> HttpResponse:
 def _answer(request: HttpRequest, shown: str, hold_id: UUID) -> HttpResponse:
     """Take one answer. A missing, odd or doubled value is an error and nothing moves (CASES A03)."""
     seat = seat_of(request)
-    seen = card(seat.tenant, hold_id)
+    seen = card(seat.tenant, hold_id, role=seat.role)
     if seen is None:
         raise Http404
     given = request.POST.getlist("answer")
@@ -115,16 +115,17 @@ def _opened(request: HttpRequest, found: Queue, hold_id: UUID | None) -> dict[st
     seat = seat_of(request)
     if hold_id is not None:
         whole = request.GET.get("whole") == "arguments"
-        shown_card = card(seat.tenant, hold_id, reader=seat.person_id, whole=whole)
+        shown_card = card(seat.tenant, hold_id, role=seat.role, reader=seat.person_id, whole=whole)
         if shown_card is None:
             raise Http404
         return {"address": reverse("hold", args=[shown_card.shown_id]), **_card(request, seat, found, shown_card)}
     oldest = found.rows[0] if found.rows else None
     if isinstance(oldest, Flood):
         wanted = wanted_of(request).filter
-        opened = together(seat.tenant, oldest.oldest, agent=wanted.agent, tool=wanted.tool)
+        opened = together(seat.tenant, oldest.oldest, role=seat.role, agent=wanted.agent, tool=wanted.tool)
         return {"address": reverse("approvals")} if opened is None else panel(request, opened)
-    first = card(seat.tenant, hold_id_of(oldest.shown_id), reader=seat.person_id) if oldest else None
+    of_oldest = hold_id_of(oldest.shown_id) if oldest else None
+    first = card(seat.tenant, of_oldest, role=seat.role, reader=seat.person_id) if of_oldest else None
     return {"address": reverse("approvals"), **(_card(request, seat, found, first) if first else {})}
 
 

@@ -44,7 +44,7 @@ def _answer(request: HttpRequest) -> HttpResponse:
         if not cards:
             raise BadAnswer("tick the questions that you answer")
         if answer is Answer.APPROVE and not in_parts.goes_on(request):
-            _all_shown(several_of(seat_of(request).tenant, wanted_of(request).filter))
+            _all_shown(several_of(seat_of(request).tenant, wanted_of(request).filter, role=seat_of(request).role))
         part = in_parts.answer_part(request, cards, answer=answer, note=note)
     except BadAnswer as error:
         return _show(request, error=f"Nothing was answered: {error}.", status=422)
@@ -61,7 +61,7 @@ def _all_shown(page: Several) -> None:
 
 def _show(request: HttpRequest, *, error: str = "", status: int = 200) -> HttpResponse:
     seat, wanted = seat_of(request), wanted_of(request)
-    page = several_of(seat.tenant, _without_unknown(wanted.filter))
+    page = several_of(seat.tenant, _without_unknown(wanted.filter), role=seat.role)
     decider = Decider(seat.person_id, seat.role)
     ticked = set(request.POST.getlist("card")) or ({row.card for row in page.rows} if "all" in request.GET else set())
     rows = [(row, row.card in ticked, why_not_decide(decider, row.question, Answer.DENY) or "") for row in page.rows]

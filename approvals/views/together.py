@@ -79,6 +79,7 @@ def _group(request: HttpRequest, anchor: UUID) -> Together | None:
         return together(
             seat_of(request).tenant,
             anchor,
+            role=seat_of(request).role,
             agent=wanted.agent,
             tool=wanted.tool,
             function=request.GET.get("function", "")[:128],

@@ -9,7 +9,7 @@ from base import db, ids
 from catalog.models import Connection, Stage, Tool
 from catalog.rules.secret_names import read_connection, read_name
 from tenants.models import Secret
-from tenants.operations.vault import PLAIN
+from tenants.operations.vault import OF_CALLS, OF_CHANNELS, PLAIN
 
 MOST = 2000
 KINDS = {"": "what calls carry", "refresh": "refresh token", "client": "client secret"}
@@ -56,7 +56,9 @@ def secrets_page(tenant: UUID) -> Vault:
         asked = {tool.slug: tuple(_asked(tool)) for tool in tools if _asked(tool)}
         plugins = {tool.slug: tool.plugin_version.plugin.name for tool in tools}
         connections = {one.pk: one.name for one in Connection.objects.all()}
-        secrets = list(Secret.objects.order_by("name").defer("ciphertext")[:MOST])
+        # what belongs to one call or one channel is kept by that, and is nobody's to enter or remove here
+        shown = Secret.objects.exclude(name__startswith=OF_CALLS).exclude(name__startswith=OF_CHANNELS)
+        secrets = list(shown.order_by("name").defer("ciphertext")[:MOST])
     own = {(kept.tool, kept.variable) for one in secrets if (kept := read_name(one.name.removeprefix(PLAIN)))}
     rows = [row for one in secrets if (row := _row(one, asked, plugins, connections, own))]
     missing = [

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from base import db
 from jobs.models import Body, Call
+from jobs.operations import masking
 from jobs.rules.orders import Result
 
 LARGE: Final = 8 * 1024  # bytes
@@ -26,10 +27,13 @@ def keep(value: Any, size: int | None = None) -> UUID:
 
 
 def arguments_of(call: Call) -> Any:
-    """The exact arguments of a call, wherever they are kept."""
-    if call.arguments_body_id is None:
-        return call.arguments
-    return Body.objects.get(pk=call.arguments_body_id).data
+    """The exact arguments of a call, wherever they are kept, with what is sealed of them (RULES A14)."""
+    return masking.whole(call, kept_of(call))
+
+
+def kept_of(call: Call) -> Any:
+    """The arguments of a call as they are kept and shown, wherever: a marker stands where they are sealed."""
+    return call.arguments if call.arguments_body_id is None else Body.objects.get(pk=call.arguments_body_id).data
 
 
 def result(result: Result | None) -> tuple[str, UUID | None]:

@@ -8,7 +8,7 @@ from uuid import UUID
 from base import canonical, db
 from catalog.rules.policy import Allow, Ask, Refuse
 from jobs.models import Call, Hold
-from jobs.operations import bodies, events, holds, moves, verdicts
+from jobs.operations import bodies, events, holds, masking, moves, verdicts
 from jobs.operations.holds import Answer, BadAnswer, Closed, Held
 from jobs.rules.arguments import canonical_value, misfits, unkeepable
 from jobs.rules.states import CallState, Effect, HoldKind, HoldState
@@ -46,14 +46,19 @@ def read(arguments: Any, held: Held) -> tuple[dict[str, Any], str]:
         raise BadAnswer("an earlier attempt may have acted with the arguments it had, so they are not changed any more")
     try:
         value, digest = canonical_value(arguments)
+        sent, secret = masking.typed(call, value)
+        if sent != value:
+            value, digest = canonical_value(sent)
     except canonical.NotCanonical as error:
         raise BadArguments((error.path, error.what)) from error
+    except masking.CannotMask as error:
+        raise BadAnswer(f"they cannot be kept: {error}") from error
     if not isinstance(value, dict):
         raise BadArguments(("$", "arguments are a JSON object: they begin with {"))
     if trouble := unkeepable(value):
         raise BadArguments(("$", trouble))
     if call.function is not None and (wrong := misfits(value, call.function.input_schema)):
-        raise BadArguments(*wrong)
+        raise BadArguments(*((path, masking.told(what, value, secret)) for path, what in wrong))
     if digest == call.args_digest:
         raise BadAnswer("nothing is different: approve it as it is, or change an argument")
     return value, digest
@@ -85,8 +90,10 @@ def edit(*, hold_id: UUID, arguments: Any, person: int, alone: bool) -> Edited |
         return before
     holds.approves(held, Answer.EDIT)
     job, call, hold = held.job, held.call, held.hold
-    was, was_digest = bodies.arguments_of(call), call.args_digest
+    was, was_digest = bodies.kept_of(call), call.args_digest
     value, digest = read(arguments, held)
+    secret = masking.marked(value, call.function) if call.function is not None else ()
+    kept = masking.keep(call.pk, value, secret)
     ruling = judged(held, value, digest)
     rule = ruling.verdict.rule
     same = isinstance(ruling.verdict, Ask) and (rule.id, rule.digest) == (hold.rule_id, hold.rule_digest)
@@ -99,10 +106,10 @@ def edit(*, hold_id: UUID, arguments: Any, person: int, alone: bool) -> Edited |
         answer=Answer.EDIT,
         answered_by_id=person,
         approves=approves if runs else "",
-        edit_id=bodies.keep({"before": was, "after": value}),
+        edit_id=bodies.keep({"before": was, "after": kept}),
     )
     events.record(job.pk, "call.edited", call=call.pk, by=person, before=was_digest, after=digest)
-    fields = _fields(call, value, was, ruling)
+    fields = _fields(call, kept, was, ruling)
     asks = None
     if runs:
         holds.queue(call, reason=Why.APPROVED, now=now, **fields)

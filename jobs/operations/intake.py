@@ -20,13 +20,14 @@ from catalog.rules.policy import Allow, Ask, Refuse
 from catalog.rules.switching import Mode
 from jobs import wake
 from jobs.models import Call, Job, JobCounter, Starter, Turn
-from jobs.operations import bodies, events, holds, moves, verdicts
+from jobs.operations import bodies, events, holds, masking, moves, verdicts
 from jobs.operations.platform import Asked, Platform
 from jobs.queries import history, locks
 from jobs.queries.tables import JOBS
 from jobs.rules.arguments import canonical_value, misfit, unkeepable
 from jobs.rules.keys import activity_key
 from jobs.rules.orders import Result
+from jobs.rules.secrets import Path
 from jobs.rules.states import CallState, HoldKind, JobState
 from jobs.rules.turns import Wanted
 from jobs.rules.why import Why
@@ -50,6 +51,7 @@ class _Readied:
     digest: str
     reason: Why | None = None
     trouble: str = ""
+    secret: tuple[Path, ...] = ()  # the places that the function's schema marks so (RULES A14)
 
 
 def start_job(
@@ -118,9 +120,9 @@ def _start(tenant: UUID, agent: str, given: Mapping[str, Any], title: str, whose
         tenant_id=tenant,
         agent=row,
         agent_name=row.name,
-        title=(title or row.name)[:TITLE],
+        title=masking.text((title or row.name)[:TITLE]),
         **whose,
-        input=_input(spec, given),
+        input=masking.value(_input(spec, given)),
         state=JobState.QUEUED,
         on_unknown=spec.on_unknown or ("ask" if starter == Starter.PERSON else "fail"),
         turn_due_at=now,
@@ -182,8 +184,7 @@ def _take(
 ) -> Call:
     want = asked.want
     function, built_in = entries.get(want.model_name), own.definition(want.model_name)
-    ready = _ready(want, own, function, built_in)
-    kept, body = bodies.keep_if_large(ready.arguments)
+    ready = _ready(want, own, function, built_in, job.tenant_id)
     call = Call(
         tenant_id=job.tenant_id,
         job=job,
@@ -194,13 +195,12 @@ def _take(
         model_name=storable(want.model_name)[:200],
         asked_through=asked.through,
         model_call_id=storable(want.model_call_id)[:128],
-        arguments=kept,
-        arguments_body_id=body,
         args_digest=ready.digest,
         again_of_id=again_of,
         key=activity_key(ids.show(ids.JOB, job.pk), run_number=job.run_number, activity=activity),
         created_at=now,
     )
+    call.arguments, call.arguments_body_id = bodies.keep_if_large(masking.keep(call.pk, ready.arguments, ready.secret))
     if function is not None:
         call.tool_slug = function.tool.slug
         call.function_name = function.name
@@ -246,7 +246,7 @@ def _answer(call: Call, job: Job, own: Platform, arguments: Any, now: datetime) 
         _begin(call, CallState.REFUSED, reason=switched.reason, now=now, detail=switched.detail)
         return
     said = own.answer(call.model_name, arguments)
-    call.result_text, call.result_body_id = bodies.result(Result(said.text, said.is_error))
+    call.result_text, call.result_body_id = bodies.result(Result(masking.text(said.text), said.is_error))
     state = CallState.ERRORED if said.is_error else CallState.SUCCEEDED
     _begin(call, state, reason=Why.ANSWERED_HERE, now=now, detail=said.about)
     if said.read is not None:
@@ -271,19 +271,28 @@ def _begin(call: Call, state: CallState, *, reason: Why, now: datetime, detail: 
         db.after_commit(lambda: wake.call(tenant=tenant, call_id=call_id))
 
 
-def _ready(want: Wanted, own: Platform, function: Function | None, built_in: Definition | None) -> _Readied:
+def _ready(
+    want: Wanted, own: Platform, function: Function | None, built_in: Definition | None, tenant: UUID
+) -> _Readied:
     try:
         value, digest = canonical_value(want.arguments)
     except canonical.NotCanonical as error:
         return _Readied({}, "", Why.BAD_ARGUMENTS, f"its arguments cannot be sent exactly as written: {error}")
     if trouble := unkeepable(value):
         return _Readied({}, digest, Why.BAD_ARGUMENTS, f"its arguments cannot be kept as written: {trouble}")
+    try:
+        secret = masking.marked(value, function) if function is not None else ()
+        masked = masking.without_vault(value, secret, tenant=tenant)
+    except masking.CannotMask as error:
+        return _Readied({}, "", Why.BAD_ARGUMENTS, f"its arguments cannot be kept: {error}")
+    if masked != value:
+        value, digest = canonical_value(masked)
     if function is None and built_in is None:
         return _Readied(value, digest, Why.NO_SUCH_FUNCTION, own.unknown(want.model_name))
     if trouble := own.misnamed(want.model_name, value):
         return _Readied(value, digest, Why.NO_SUCH_FUNCTION, trouble)
     if not isinstance(value, dict):
-        return _Readied(value, digest, Why.BAD_ARGUMENTS, "its arguments must be an object")
+        return _Readied(value, digest, Why.BAD_ARGUMENTS, "its arguments must be an object", secret)
     sent = built_in if function is None else function
-    trouble = misfit(value, sent.input_schema) if sent is not None else ""
-    return _Readied(value, digest, Why.BAD_ARGUMENTS if trouble else None, trouble)
+    trouble = masking.told(misfit(value, sent.input_schema), value, secret) if sent is not None else ""
+    return _Readied(value, digest, Why.BAD_ARGUMENTS if trouble else None, trouble, secret)

@@ -17,7 +17,7 @@ from catalog.models import Function
 from catalog.queries.functions import listed_now
 from catalog.rules.policy import Allow, Ask, Refuse
 from jobs.models import Call, Hold, Job
-from jobs.operations import bodies, events, holds, moves, verdicts
+from jobs.operations import bodies, events, holds, masking, moves, verdicts
 from jobs.queries import locks
 from jobs.rules.arguments import misfit
 from jobs.rules.states import JOB_FINAL, CallState, Effect, HoldKind, HoldState, JobState
@@ -82,11 +82,19 @@ def _take_up(call: Call, job: Job, why: Why, now: datetime) -> None:
         holds.nobody_knows(call, job, reason=why, evidence=f"It may have acted before. {sentence(why)}", now=now)
     elif entry is None:
         moves.call(call, CallState.REFUSED, reason=Why.TOOL_GONE, now=now)
-    elif trouble := misfit(bodies.arguments_of(call), entry.input_schema):
+    elif trouble := _misfit(call, entry):
         moves.call(call, CallState.REFUSED, reason=Why.ENTRY_CHANGED, now=now, detail=f"its arguments: {trouble}")
     else:
         call.function, call.entry_digest = entry, entry.entry_digest
         _judge(call, job, HoldKind(held.kind) if held is not None else None, why, now)
+
+
+def _misfit(call: Call, entry: Function) -> str:
+    """Where a call's arguments do not fit the entry as it is now, without what either entry marks as secret."""
+    arguments = bodies.arguments_of(call)
+    both = [one for one in (call.function, entry) if one is not None]
+    secret = tuple(path for one in both for path in masking.marked(arguments, one))
+    return masking.told(misfit(arguments, entry.input_schema), arguments, secret)
 
 
 def _judge(call: Call, job: Job, asked: HoldKind | None, why: Why, now: datetime) -> None:

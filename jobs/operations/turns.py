@@ -11,7 +11,7 @@ from catalog.rules.agents import Unreadable, from_json
 from catalog.rules.answers import storable
 from catalog.rules.switching import Mode
 from jobs.models import Call, Job, Node, Turn
-from jobs.operations import cancel, events, intake, moves
+from jobs.operations import cancel, events, intake, masking, moves
 from jobs.queries import history, locks
 from jobs.rules.limits import TURN_LIMIT
 from jobs.rules.states import JobState, NodeState, TurnState
@@ -129,13 +129,13 @@ def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome) -> 
             return False
         match outcome:
             case TurnFailed():
-                error = storable(outcome.error)
+                error = masking.text(storable(outcome.error))
                 moves.turn(turn, TurnState.FAILED, now=now, error=error)
                 reason = Why.AGENT_ERROR if outcome.agents_fault else Why.MODEL_ERROR
                 _end(job, reason=reason, detail=error)
             case TurnAnswer():
                 wanted = [{"function": w.model_name, "id": w.model_call_id} for w in outcome.wanted]
-                say = storable(outcome.say)
+                say = masking.text(storable(outcome.say))
                 moves.turn(
                     turn,
                     TurnState.ANSWERED,
@@ -162,7 +162,7 @@ def _go_on(job: Job, turn: Turn, answer: TurnAnswer, *, say: str) -> None:
     if not wanted and history.awaits_a_note(job):
         return  # a call that a person asked for again is open, or not told of yet: the model is asked once more
     if answer.continues is not None and not wanted:
-        _continue_as_new(job, storable(answer.continues))
+        _continue_as_new(job, masking.value(storable(answer.continues)))
         return
     if not wanted:
         moves.job(job, JobState.COMPLETED, reason=Why.DONE, now=now, output=say)

@@ -16,7 +16,7 @@ from catalog.rules.policy import Allow, Ask, Wait
 from catalog.rules.servers import ServerSpec
 from jobs import wake
 from jobs.models import END_STATES, Attempt, Call, Job
-from jobs.operations import bodies, events, holds, moves, resuming, verdicts
+from jobs.operations import bodies, events, holds, masking, moves, resuming, verdicts
 from jobs.operations.servers import server_of
 from jobs.queries import locks, open_work
 from jobs.rules import reasons
@@ -247,6 +247,7 @@ def settle(*, tenant: UUID, attempt_id: UUID, outcome: Outcome, jitter: float) -
             return False
         job, call, attempt = locks.job(found[0]), locks.call(found[1]), locks.attempt(attempt_id)
         assert job is not None and call is not None and attempt is not None  # noqa: S101 - rows are never deleted
+        outcome = masking.outcome(call, outcome)
         if not moves.close_attempt(attempt, outcome, now=now):
             # an outcome that is settled twice, since its first commit was not seen, is no late reply
             if attempt.state != END_STATES[outcome.end]:
@@ -314,7 +315,7 @@ def keep_late_reply(*, tenant: UUID, attempt_id: UUID, result: Result) -> None:
         job = locks.job(found) if found else None
         attempt = locks.attempt(attempt_id)
         if job is not None and attempt is not None:
-            _keep_as_evidence(attempt, result, now)
+            _keep_as_evidence(attempt, masking.result(attempt.call, result), now)
 
 
 def _keep_as_evidence(attempt: Attempt, result: Result | None, now: datetime) -> None:

@@ -12,6 +12,7 @@ from jobs.models import Attempt, Body, Call, Hold
 from jobs.queries.standstill import Standstill
 from jobs.queries.story import Says, answered, says_of
 from jobs.queries.trace import name_of
+from jobs.queries.veil import Veil
 from jobs.rules.limits import MAX_ATTEMPTS
 from jobs.rules.progress import share_done
 from jobs.rules.resume import sentence as how_it_began
@@ -114,14 +115,16 @@ class CallPage:
     now: datetime
 
 
-def call_page(tenant: UUID, call_id: UUID, *, whole: str = "") -> CallPage | None:
-    """One call of the tenant; `whole` names a large value to load after all (`arguments` or `result`)."""
+def call_page(tenant: UUID, call_id: UUID, *, role: str = "", whole: str = "") -> CallPage | None:
+    """One call of the tenant as `role` may see it; `whole` names a large value to load after all (`arguments` or
+    `result`)."""
     with db.read(tenant) as now:
         call = Call.objects.select_related("job", "function__tool", "function__listing").filter(pk=call_id).first()
         if call is None:
             return None
         attempts = list(Attempt.objects.filter(call=call).select_related("node").order_by("number"))
         holds = list(Hold.objects.filter(call=call).select_related("answered_by", "edit").order_by("opened_at"))
+        veil, tool = Veil.over(role), call.tool_slug
         return CallPage(
             shown_id=ids.show(ids.CALL, call.pk),
             job_id=call.job_id,
@@ -138,21 +141,21 @@ def call_page(tenant: UUID, call_id: UUID, *, whole: str = "") -> CallPage | Non
             state=CallState(call.state),
             effect=call.effect,
             why=sentence(call.reason) if call.reason else "",
-            detail=call.detail,
-            says=says_of(call, attempts, holds, Standstill(call.job, now)),
+            detail=veil.text(tool, call.detail),
+            says=veil.says(call, says_of(call, attempts, holds, Standstill(call.job, now))),
             rule=call.rule_id,
             policy=call.policy_number,
             key=call.key,
             run_number=call.run_number,
             activity=call.activity,
             most_attempts=MAX_ATTEMPTS if call.retry_safe else 1,
-            arguments=value_of(call.arguments, call.arguments_body_id, whole=whole == "arguments"),
-            result=value_of(None, call.result_body_id, whole=whole == "result"),
-            result_text=call.result_text,
+            arguments=veil.value(tool, value_of(call.arguments, call.arguments_body_id, whole=whole == "arguments")),
+            result=veil.value(tool, value_of(None, call.result_body_id, whole=whole == "result")),
+            result_text=veil.text(tool, call.result_text),
             created_at=call.created_at,
             ended_at=call.ended_at,
-            attempts=tuple(attempt_row(one) for one in attempts),
-            holds=tuple(_hold_row(one) for one in holds),
+            attempts=tuple(veil.attempt(tool, attempt_row(one)) for one in attempts),
+            holds=tuple(veil.hold(tool, _hold_row(one)) for one in holds),
             open_hold=next((ids.show(ids.HOLD, one.pk) for one in holds if one.closed_at is None), None),
             again_of=ids.show(ids.CALL, call.again_of_id) if call.again_of_id else "",
             over=call.state in CALL_FINAL,

@@ -17,6 +17,7 @@ from jobs.queries.lists import why_it_ended
 from jobs.queries.standstill import Standstill
 from jobs.queries.story import Says, says_of
 from jobs.queries.taints import Taint, taint_of
+from jobs.queries.veil import Veil
 from jobs.rules.axis import Fold, Tick
 from jobs.rules.states import JOB_FINAL, CallState, JobState, TurnState
 from jobs.rules.why import Why
@@ -123,8 +124,10 @@ class Trace:
         return self.runs - 1
 
 
-def trace(tenant: UUID, job_id: UUID, *, start: int | None = None, run: int | None = None) -> Trace | None:
-    """The trace of a job's `run` or newest one, from activity `start` or the newest 200 calls of it.
+def trace(
+    tenant: UUID, job_id: UUID, *, role: str = "", start: int | None = None, run: int | None = None
+) -> Trace | None:
+    """The trace of a job's `run` or newest one as `role` may see it, from activity `start` or the newest 200 calls.
 
     None when the tenant has no such job, or the job no such run.
     """
@@ -139,7 +142,8 @@ def trace(tenant: UUID, job_id: UUID, *, start: int | None = None, run: int | No
         turns = _turns(job_id, run, calls, newest=start is None)
         attempts, holds = _by_call(calls)
         still = Standstill(job, now)
-        stories = {call.pk: says_of(call, attempts[call.pk], holds[call.pk], still) for call in calls}
+        veil = Veil.over(role)
+        stories = {call.pk: veil.says(call, says_of(call, attempts[call.pk], holds[call.pk], still)) for call in calls}
         head, stands = _head(job, tokens=_tokens(job_id)), still.why_no_turn()
         after = calls[-1].activity + 1 if calls and _goes_on(calls[-1]) else None
     origin = turns[0].asked_at if turns and (first > 1 or run) else job.created_at

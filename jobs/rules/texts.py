@@ -53,7 +53,7 @@ def for_model(
         case CallState.CANCELED:
             return f"This call ended because its job was cancelled.{acted}"
         case CallState.REFUSED if reason == Why.DENIED:
-            return f"A person denied this call. Their reason: {note}{acted}"
+            return f"A person denied this call. Their reason: {note}{'' if note[-1:] in '.!?…' else '.'}{acted}"
         case CallState.REFUSED if reason == Why.EXPIRED:
             return f"This call had to be approved, and nobody answered in time. Nobody decided against it.{acted}"
         case CallState.REFUSED if reason == Why.KILL_SWITCH:

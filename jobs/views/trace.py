@@ -27,10 +27,12 @@ def job(request: HttpRequest, shown: str) -> HttpResponse:
     seat = seat_of(request)
     start, run = _number(request.GET.get("start")), _number(request.GET.get("run"))
     opened = request.GET.get("call", "")
-    call = call_page(seat.tenant, _id(ids.CALL, opened)) if opened else None
+    call = call_page(seat.tenant, _id(ids.CALL, opened), role=seat.role) if opened else None
     if call is not None and run is None:
         run = call.run_number + 1
-    trace = traces.trace(seat.tenant, _id(ids.JOB, shown), start=start, run=None if run is None else run - 1)
+    trace = traces.trace(
+        seat.tenant, _id(ids.JOB, shown), role=seat.role, start=start, run=None if run is None else run - 1
+    )
     if trace is None or (opened and (call is None or call.job_id != trace.head.id)):
         raise Http404
     around = {"run": str(run)} if run is not None and run < trace.runs else {}
@@ -50,7 +52,8 @@ def job(request: HttpRequest, shown: str) -> HttpResponse:
 def call(request: HttpRequest, shown: str) -> HttpResponse:
     """One call by itself. `?whole=arguments` or `?whole=result` loads a large value."""
     whole = request.GET.get("whole", "")
-    found = call_page(seat_of(request).tenant, _id(ids.CALL, shown), whole=whole)
+    seat = seat_of(request)
+    found = call_page(seat.tenant, _id(ids.CALL, shown), role=seat.role, whole=whole)
     if found is None:
         raise Http404
     context = {"call": found, "whole": whole, "here": urlencode({"whole": whole} if whole else {})}

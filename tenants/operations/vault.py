@@ -20,6 +20,13 @@ PLAIN: Final = "plain: "
 """How the names of values begin that are no secrets and are kept here only because their place is: a log level, a path.
 They are not taken out of texts, where they would stand for ordinary words."""
 
+OF_CALLS: Final = "call "
+"""How the names begin of arguments that are kept for the attempts of one call. They are taken out of what came of that
+call, not of every text."""
+
+OF_CHANNELS: Final = "channel "
+"""How the names begin of what notices to one channel are signed with."""
+
 
 class NoSecret(LookupError):
     """The vault holds no secret of this name, or it does not open. The message says what to do."""
@@ -45,6 +52,12 @@ def get(tenant: UUID, name: str) -> str:
     return _open(tenant, row, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])
 
 
+def find(tenant: UUID, name: str) -> str | None:
+    """The secret of this name, or None where there is none. Raises `NoSecret` when it does not open."""
+    row = Secret.objects.filter(name=name).first()
+    return None if row is None else _open(tenant, row, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])
+
+
 def having(beginning: str) -> dict[str, str]:
     """What each secret has for a version, by name, of those whose name begins so. Demands an open read or write."""
     rows = Secret.objects.filter(name__startswith=beginning).values_list("name", "pk", "version")
@@ -57,7 +70,8 @@ def every(tenant: UUID) -> list[str]:
     Demands an open read or write of the tenant.
     """
     accepted = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    return [_open(tenant, row, accepted) for row in Secret.objects.exclude(name__startswith=PLAIN)]
+    rows = Secret.objects.exclude(name__startswith=PLAIN).exclude(name__startswith=OF_CALLS)
+    return [_open(tenant, row, accepted) for row in rows]
 
 
 def drop(name: str) -> None:

@@ -1,7 +1,7 @@
 """The edge for programs: who asks, by a token or a person's session, and whatever goes wrong as a problem document."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from http import HTTPStatus
 from typing import Any
@@ -43,18 +43,22 @@ class Refused(Exception):
             self.answer["WWW-Authenticate"] = challenge
 
 
-def read_by_programs(view: Callable[..., Answer], *, agent_in: str = "") -> Callable[..., JsonResponse]:
+def read_by_programs(
+    view: Callable[..., Answer], *, agent_in: str = "", asked: Sequence[str] = ()
+) -> Callable[..., JsonResponse]:
     """Let programs read what `view(seat, …)` gives: JSON, or None for what is not there or is another workspace's.
 
     A program shows a token with the scope `read`, or signs in as a person does, by their session. `agent_in` names the
     part of the address that is an agent: a token that is bound to one reads of that one only, and elsewhere nothing.
+    `asked` are the parameters of the query that the view is given, each a text, empty where it is left out.
     """
 
     @login_not_required
     @csrf_exempt  # nothing is changed here, and a refusal for want of a token would be a page
     @wraps(view)
     def answered(request: HttpRequest, **names: str) -> JsonResponse:
-        answer = _answer(request, view, names, names.get(agent_in, ""))
+        given = {name: request.GET.get(name, "") for name in asked}
+        answer = _answer(request, view, {**names, **given}, names.get(agent_in, ""))
         answer["Cache-Control"] = "no-store"
         patch_vary_headers(answer, ["Cookie", "Authorization"])
         return answer

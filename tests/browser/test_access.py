@@ -8,7 +8,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
-from approvals.operations import deciding_rules
+from approvals.models import Way
+from approvals.operations import channels, deciding_rules, notices
 from approvals.operations.decide import Person, decide
 from approvals.rules.deciding import Decider
 from base import db, ids
@@ -17,6 +18,7 @@ from catalog.operations import connections
 from catalog.operations.connections import Given
 from catalog.rules.switching import Mode, Scope
 from jobs.models import Call
+from jobs.operations.holds import Answer
 from jobs.rules.orders import End
 from tenants.models import Membership, Role
 from tenants.operations import invitations, tokens, vault
@@ -37,6 +39,7 @@ from tests.builders import (
     an_order,
     an_outcome,
     an_unknown_call,
+    answered,
     made,
     see,
     the_hold,
@@ -104,6 +107,12 @@ def pages_of(world: World) -> list[str]:
     a_policy(
         world, a_rule("big", "ask", tool="shop", arguments=big), a_rule("odd", "?"), a_rule("gone", "refuse", tool="x")
     )
+    wanted = channels.Wanted("on-call", url="https://hooks.example/x", remind=3600)
+    hook = channels.make(tenant=world.tenant, way=Way.WEBHOOK, wanted=wanted, secret="s", actor=SYSTEM)
+    a_held_call(world)
+    notices.note_due()
+    _, approved = a_held_call(world)
+    answered(world, approved, Answer.APPROVE)
     stopped = a_switch(world, Scope.FUNCTION, "shop.look")
     a_switch(world, Scope.AGENT, "clerk", mode=Mode.PAUSE)
     shown = [ids.show(ids.JOB, job), ids.show(ids.CALL, unknown), ids.show(ids.JOB, empty)]
@@ -169,6 +178,13 @@ def pages_of(world: World) -> list[str]:
         "/settings/you/",
         "/invitation/a token/",
         "/invitation/none/",
+        "/approvals/insights/?days=7",
+        "/settings/audit/",
+        "/settings/audit/?verb=switch.on",
+        "/settings/notices/",
+        "/settings/notices/new/?way=webhook",
+        "/settings/notices/new/?way=email",
+        f"/settings/notices/{ids.show(ids.CHANNEL, hook)}/",
         "/settings/connections/",
         "/settings/connections/new/",
         f"/settings/connections/{ids.show(ids.CONNECTION, crm)}/",

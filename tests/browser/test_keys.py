@@ -7,7 +7,7 @@ from base import ids
 from jobs.models import Call
 from jobs.rules.orders import End
 from tests.browser.conftest import live
-from tests.builders import World, a_call, a_held_call, an_outcome, an_unknown_call, made, see
+from tests.builders import World, a_call, a_held_call, an_outcome, an_unknown_call, made, see, the_hold
 from tests.pages.visitors import hold_url
 
 pytestmark = pytest.mark.browser
@@ -82,3 +82,21 @@ def test_hostile_text_runs_nothing_and_asks_nobody(page: Page, world: World) -> 
         assert page.locator("main img, main iframe, main script").count() == 0
     assert not asked
     assert held
+
+
+def test_however_far_down_the_list_a_question_is_its_card_is_in_view_and_a_nudge_moves_nothing(
+    page: Page, world: World
+) -> None:
+    calls = [a_call(world, "refund", {"n": number}) for number in range(40)]
+    live(page, "/approvals/")
+    for number in range(1, 31):
+        page.keyboard.press("j")
+        expect(page.locator(f"#card-{ids.show(ids.HOLD, the_hold(world, calls[number]).pk)}")).to_be_visible()
+    for seen in (page.locator("#question h1"), page.locator("#waiting-list [aria-current]")):
+        expect(seen).to_be_in_viewport()
+    page.mouse.wheel(0, 300)
+    page.wait_for_function("scrollY > 0")
+    before = page.evaluate("scrollY")
+    a_held_call(world)
+    expect(page.locator("#rail-count")).to_have_text("41")
+    assert page.evaluate("scrollY") == before

@@ -12,6 +12,8 @@ from django.db import InternalError, ProgrammingError
 from psycopg import errors, sql
 from pytest_django import DjangoDbBlocker
 
+from approvals.models import Way
+from approvals.operations import channels, notices
 from approvals.operations.decide import Person, decide
 from approvals.rules.deciding import Decider
 from base import db, ids
@@ -23,7 +25,8 @@ from jobs.operations import turns
 from jobs.operations.bodies import LARGE
 from jobs.rules.orders import End
 from studio.embedded import Postgres
-from tenants.models import ApiToken, Identity, Invitation, Secret
+from tenants.models import ApiToken, Identity, Invitation
+from tenants.operations import vault
 from tenants.rules.who import Actor
 from tests.builders import (
     World,
@@ -48,7 +51,7 @@ def a_full_world(slug: str) -> World:
     """A tenant with at least one row in every table, each walked to by operations where there is one."""
     world = a_world(slug)
     with db.write(world.tenant) as now:
-        Secret.objects.create(tenant_id=world.tenant, name="key", ciphertext=b"x", changed_at=now)
+        vault.put("key", "a value")
         ApiToken.objects.create(
             tenant_id=world.tenant, token_hash=f"hash of {slug}", name="t", created_by_id=world.person, created_at=now
         )
@@ -113,9 +116,12 @@ def a_full_world(slug: str) -> World:
         before = Body.objects.create(tenant_id=world.tenant, data={}, size=2)
         Call.objects.filter(pk=again).update(again_of=call, edited_from=before)  # as if a person had done so
         Hold.objects.filter(call_id=call).update(edit=before)
+    wanted = channels.Wanted("on-call", url="https://hooks.example/x")
+    channels.make(tenant=world.tenant, way=Way.WEBHOOK, wanted=wanted, secret="s", actor=actor)
     a_turn(world, a_job(world), "refund", "note")  # an open hold, and a queued call
     a_turn(world, a_job(world), "refund")  # a job that waits
     turns.start(tenant=world.tenant, job_id=a_job(world), node_id=world.node)  # a turn being asked
+    notices.note_due()  # a notice that carries another
     return world
 
 
@@ -186,6 +192,12 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "SELECT user_id, issuer, subject, made_at FROM tenants_identity LIMIT 1",
     "secret_once": copy("tenants_secret"),
     "audit_seq_once": copy("tenants_auditentry"),
+    "channel_name_once": copy("approvals_channel"),
+    "channel_way": change("approvals_channel", "true", way="'pigeon'"),
+    "channel_removed_is_off": change("approvals_channel", "true", removed_at="now()"),
+    "delivery_state": change("approvals_delivery", "standing = 'carried'", standing="'perhaps'"),
+    "delivery_once": copy("approvals_delivery"),
+    "delivery_due_until_ended": change("approvals_delivery", "standing = 'due'", due_at="NULL"),
     "plugin_once": copy("catalog_plugin"),
     "plugin_version_once": copy("catalog_pluginversion", stage="old"),
     "plugin_one_current": copy("catalog_pluginversion", digest="another"),

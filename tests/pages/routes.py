@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from approvals.models import Way
+from approvals.operations import channels
 from base import db, ids
 from catalog.models import Connection, Credential, PluginVersion, PolicyVersion, Skill
 from catalog.operations import connections
@@ -50,6 +52,8 @@ KINDS: Final = (
     ("catalog/policy/versions/", "number", "policy version"),
     ("catalog/switches/", "shown", "switch"),
     ("settings/connections/", "shown", "connection"),
+    ("settings/notices/sent/", "shown", "notice"),
+    ("settings/notices/", "shown", "channel"),
     ("settings/people/invitations/", "shown", "invitation"),
     ("settings/people/", "shown", "member"),
     ("settings/tokens/", "shown", "token"),
@@ -102,6 +106,14 @@ WRITES: Final[dict[str, Form]] = {
     "remove-connection": Form("admin"),
     "connection-sign-in": Form("admin"),
     "connection-sign-out": Form("admin"),
+    "audit-export": Form("admin", {"as": "csv"}),
+    "new-channel": Form("admin", {"way": "email", "name": "new", "to": "a@b.example"}),
+    "channel": Form("admin", {"name": "new", "to": "a@b.example"}),
+    "channel-test": Form("admin"),
+    "channel-secret": Form("admin"),
+    "channel-turn": Form("admin", {"on": "no"}),
+    "channel-remove": Form("admin"),
+    "notice-again": Form("admin"),
     "invite": Form("admin", {"role": "admin", "days": "7"}),
     "revoke-invitation": Form("admin"),
     "member": Form("admin", {"role": "viewer"}),
@@ -195,6 +207,9 @@ def a_ground(slug: str) -> Ground:
     token = tokens.make(
         seat=seat, token=written(slug.ljust(36, "0")), name="t", scopes=["read"], agent="", days=7, actor=actor
     )
+    mail = channels.Wanted(f"mail of {slug}", to=["a@b.example"])
+    channel = channels.make(tenant=world.tenant, way=Way.EMAIL, wanted=mail, secret="", actor=actor)
+    notice = channels.send_test(tenant=world.tenant, channel=channel, actor=actor)
     with db.write(world.tenant):
         vault.put("variable KEY", "a value")
         version = PluginVersion.objects.get(plugin__name=f"tool-of-{slug}")
@@ -217,6 +232,8 @@ def a_ground(slug: str) -> Ground:
         "policy version": str(number),
         "switch": ids.show(ids.SWITCH, switch if slug == "theirs" else switch_off),
         "connection": ids.show(ids.CONNECTION, crm),
+        "channel": ids.show(ids.CHANNEL, channel),
+        "notice": ids.show(ids.NOTICE, notice),
         "invitation": ids.show(ids.INVITATION, invitation),
         "member": ids.show(ids.MEMBER, member),
         "token": ids.show(ids.TOKEN, token),
@@ -234,6 +251,8 @@ PREFIXES: Final = {
     "hold": ids.HOLD,
     "switch": ids.SWITCH,
     "connection": ids.CONNECTION,
+    "channel": ids.CHANNEL,
+    "notice": ids.NOTICE,
     "invitation": ids.INVITATION,
     "member": ids.MEMBER,
     "token": ids.TOKEN,

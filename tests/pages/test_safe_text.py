@@ -1,6 +1,9 @@
 """Untrusted text cannot hide, reorder or imitate anything (RULES A13; CASES S02, S05, A34)."""
 
 import re
+import sys
+import unicodedata
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -133,3 +136,64 @@ def test_long_text_is_cut_and_says_how_long_it_is() -> None:
 
 def test_json_is_indented_and_its_letters_stay_letters() -> None:
     assert pretty({"name": "Ünal", "n": 1.0}) == '{\n  "n": 1,\n  "name": "Ünal"\n}'
+
+
+MARKED: Final = re.compile(r">U\+([0-9A-F]{4,6})</mark>")
+
+# Default_Ignorable_Code_Point of Unicode, and what else draws nothing or moves others: written down by hand from the
+# standard, so that this list is not the product's own.
+DRAWS_NOTHING = [
+    *range(0x00, 0x0A),
+    *range(0x0B, 0x20),
+    *range(0x7F, 0xA1),
+    0x00AD,
+    0x034F,
+    0x061C,
+    0x115F,
+    0x1160,
+    0x1680,
+    0x17B4,
+    0x17B5,
+    *range(0x180B, 0x1810),
+    *range(0x2000, 0x2010),
+    *range(0x2028, 0x2030),
+    *range(0x205F, 0x2070),
+    0x2800,
+    0x3000,
+    0x3164,
+    *range(0xD800, 0xE000),
+    *range(0xFE00, 0xFE10),
+    0xFEFF,
+    0xFFA0,
+    *range(0xFFF0, 0xFFFC),
+    *range(0x1BCA0, 0x1BCA4),
+    *range(0x1D173, 0x1D17B),
+    *range(0xE0000, 0xE1000),
+]
+
+
+NOTHING_YET: Final = [*range(0x40000, 0xE0000), *range(0xF0000, 0x110000)]  # planes without one character
+
+
+@pytest.mark.rule("A13")
+def test_over_all_code_points_none_that_hides_reaches_a_page_and_none_that_is_seen_is_lost() -> None:
+    """CASES S02: every one of 1,114,112, by the one output; whole planes of nothing by that for a line, as it is fast.
+
+    Both are made of the same pieces.
+    """
+    assert all(is_hidden(chr(code)) for code in DRAWS_NOTHING)
+    hidden = {code for code in range(sys.maxunicode + 1) if is_hidden(chr(code))}
+    for plane in (0, 1, 2, 3, 14):
+        for begin in range(plane << 16, (plane + 1) << 16, 0x4000):
+            codes = set(range(begin, begin + 0x4000))
+            text = "x".join(map(chr, sorted(codes - hidden)))  # between letters, so that no marks stack
+            shown = str(safe_block(text + "".join(map(chr, sorted(codes & hidden))), 0x10000))
+            raw = set(map(ord, shown))
+            assert not raw & hidden - {10}
+            assert {int(code, 16) for code in MARKED.findall(shown)} == hidden & codes
+            assert codes - hidden - set(map(ord, "\n&<>\"'")) <= raw
+    assert set(NOTHING_YET) <= hidden
+    for at in range(0, len(NOTHING_YET), 0x4000):
+        line = NOTHING_YET[at : at + 0x4000]
+        assert visible("".join(map(chr, line)), 0x4000) == "".join(f"⟨U+{code:04X}⟩" for code in line)
+    assert {unicodedata.category(chr(code)) for code in hidden} >= {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}

@@ -59,6 +59,7 @@ LEAVES: Final = frozenset(
         "sandbox",
         "sealing",
         "status",
+        "streaming",
         "tags",
         "tenancy",
         "text",

@@ -7,8 +7,10 @@ from typing import Final
 from tests.repo.tree import PRODUCT, Finding, dotted, imported_names, sources
 
 ASYNC: Final = (
+    "approvals/sessions/",
     "base/nudge.py",
     "base/outbound.py",
+    "base/streaming.py",
     "budgets/mcp/",
     "catalog/sessions/",
     "jobs/consumers",

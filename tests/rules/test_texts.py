@@ -1,6 +1,7 @@
 """What a model reads of a call without an answer of its own."""
 
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -132,3 +133,31 @@ def test_an_edit_and_a_late_call_are_told_before_the_text_of_the_call_which_stay
     assert len(edited({"text": "x" * 10_000}, "ok")) < 5_000
     note = late_note("shop__refund", denied)
     assert "asked again for your call of shop__refund" in note and note.endswith(denied)
+
+
+@pytest.mark.rule("U9")
+def test_the_six_texts_word_for_word() -> None:
+    """A change of what a model reads is made here too, on purpose."""
+    assert SIX == {
+        "unknown": "Nobody knows whether this call happened. A person is being asked. Do not repeat it.",
+        "stopped": "A person stopped the job. Nothing was done.",
+        "expired": "This call had to be approved, and nobody answered in time. Nobody decided against it."
+        " Nothing was done.",
+        "cancelled": "This call ended because its job was cancelled. Nothing was done.",
+        "refused by policy": "The tool policy refuses this call (rule “no refunds”); nobody was asked."
+        " Nothing was done.",
+        "denied": "A person denied this call. Their reason: too dear. Nothing was done.",
+    }
+
+
+@pytest.mark.rule("U9")
+def test_the_words_for_a_model_stand_in_one_file_alone() -> None:
+    root = Path(__file__).parents[2]
+    begins = [" ".join(said.split()[:5]) for said in SIX.values()]
+    found = {
+        path.relative_to(root).as_posix()
+        for app in ("studio", "approvals", "jobs", "catalog", "tenants", "base")
+        for path in (root / app).rglob("*.py")
+        if any(words in path.read_text() for words in begins)
+    }
+    assert found == {"jobs/rules/texts.py"}

@@ -1,0 +1,1 @@
+"""What a node's process does beside calls and turns: sending notices."""

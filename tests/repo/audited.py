@@ -1,0 +1,95 @@
+"""Whatever a person can change, by a page or a command, leaves an entry in the audit log (RULES A12).
+
+Followed by name from each view that has an address and from each command of `oz0` to what it may come to do: what
+comes to `db.write` must come to `audit.record` as well, or stand in `ELSEWHERE` with where it is kept instead.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from tests.repo.tree import PRODUCT, Finding, Source, dotted, imported_names, sources
+
+WRITES: Final = "base.db.write"
+RECORDS: Final = "tenants.operations.audit.record"
+URLS: Final = "studio/urls.py"
+COMMANDS: Final = "studio/cli/"
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "jobs.views.lists.new_job": "a start, and by whom, is the first event of the job's own journal",
+    "studio.cli.jobs.start": "a start, and by whom, is the first event of the job's own journal",
+    "studio.cli.sign_in_link.sign_in_link": "the sign-in itself is noted, when the link is used",
+    "catalog.views.connections.begin": "a sign-in that only began; it is noted when it comes back",
+}
+# of an empty studio alone; that a token was used, to the minute
+NO_CHANGE: Final = frozenset({"tenants.operations.sign_in.first_tenant", "tenants.operations.tokens.used"})
+
+
+def unaudited(tree: Path) -> list[Finding]:
+    """Views and commands that change something and note it nowhere."""
+    uses, places = _uses(tree)
+    return [
+        places[name].finding(node, f"`{name}` changes something and never comes to audit.record")
+        for name, node in _entrances(tree)
+        if name not in ELSEWHERE
+        for reached in [_reached(name, uses)]
+        if WRITES in reached and RECORDS not in reached
+    ]
+
+
+def _reached(name: str, uses: Mapping[str, set[str]]) -> set[str]:
+    found, to_see = set[str](), [name]
+    while to_see:
+        one = to_see.pop()
+        if one not in found and one not in NO_CHANGE:
+            found.add(one)
+            to_see += uses.get(one, ())
+    return found
+
+
+def _uses(tree: Path) -> tuple[dict[str, set[str]], dict[str, Source]]:
+    """What each function and class of the product names, and the file it stands in."""
+    uses, places = dict[str, set[str]](), dict[str, Source]()
+    for source in sources(tree, *PRODUCT):
+        module = _module(source.place)
+        names = imported_names(source.syntax)
+        own = {node.name: f"{module}.{node.name}" for node in source.syntax.body if isinstance(node, _NAMED)}
+        for node in source.syntax.body:
+            if isinstance(node, _NAMED):
+                key = own[node.name]
+                uses[key] = {
+                    used for part in ast.walk(node) if (used := dotted(part, {**names, **own})) is not None
+                } - {key}
+                places[key] = source
+    return uses, places
+
+
+_NAMED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _entrances(tree: Path) -> Iterator[tuple[str, ast.AST]]:
+    """(name, its definition) of each view with an address, and of each command."""
+    addressed = set[str]()
+    for source in sources(tree, "studio"):
+        if source.place == URLS:
+            names = imported_names(source.syntax)
+            addressed = {used for part in ast.walk(source.syntax) if (used := dotted(part, names)) is not None}
+    for source in sources(tree, *PRODUCT):
+        module = _module(source.place)
+        for node in source.syntax.body:
+            if isinstance(node, ast.FunctionDef):
+                name = f"{module}.{node.name}"
+                if name in addressed or (source.place.startswith(COMMANDS) and _is_command(node)):
+                    yield name, node
+
+
+def _is_command(node: ast.FunctionDef) -> bool:
+    for decorator in node.decorator_list:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if isinstance(called, ast.Attribute) and called.attr == "command":
+            return True
+    return False
+
+
+def _module(place: str) -> str:
+    return place.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
