@@ -1,4 +1,4 @@
-"""`python -m studio.cli` is `oz0`, for processes that start each other."""
+"""`python -m studio.cli` is `oz0` from a checkout of it; `studio/program.py` is how its processes start each other."""
 
 from studio.cli import main
 

@@ -22,8 +22,9 @@ def web(bind: str, port: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the server takes it over there is nothing to end in order
     import importlib
 
-    from daphne.cli import CommandLineInterface
     from django.core.exceptions import ImproperlyConfigured
+
+    from studio.serving import Interface
 
     try:
         importlib.import_module("studio.asgi")
@@ -31,6 +32,6 @@ def web(bind: str, port: int) -> None:
         raise click.ClickException(str(error)) from error
 
     words = ["--bind", bind, "--port", str(port), "--verbosity", "1", "--application-close-timeout", "1"]
-    CommandLineInterface().run([*words, "studio.asgi:application"])
+    Interface().run([*words, "studio.asgi:application"])
     logging.shutdown()
     os._exit(0)  # taking the interpreter apart would cost a good part of the time a stop may take

@@ -1,12 +1,12 @@
 """A studio for one plugin: the parts of `oz0 up`, and beside them the program that follows the plugin's folder."""
 
 import os
-import sys
 from pathlib import Path
 
 from studio.dev import place
 from studio.dev.terminal import QuietTerminal
 from studio.embedded.failure import cannot_keep
+from studio.program import command
 from studio.supervisor.one_at_a_time import holder
 from studio.supervisor.parts import Haste, Program
 from studio.supervisor.studio import Env, Wanted, keep_up
@@ -37,7 +37,7 @@ def run(folder: Path, *, port: int | None, as_json: bool, fresh: bool) -> None:
                 *(["--json"] if as_json else []),
                 *(["--colour"] if terminal.coloured else []),
             ]
-            argv = [sys.executable, "-m", "studio.dev.follow", str(folder.resolve()), *words]
+            argv = command("studio.dev.follow", str(folder.resolve()), *words)
             patience = {Haste.DRAIN: 1.0, Haste.QUICK: 0.5}
             supervisor.add(Program("the plugin's reloader", argv, env, terminal.shown, patience=patience))
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import psutil
 
+from studio import program
 from studio.embedded import kept
 from studio.embedded.failure import CannotStart, Interrupted
 from studio.embedded.postgres import Postgres
@@ -175,7 +176,7 @@ def _addresses(supervisor: Supervisor, terminal: Terminal, wanted: Wanted) -> di
 
 def oz0(*words: str) -> list[str]:
     """The command line of the product's own `oz0` with these words."""
-    return [sys.executable, "-m", "studio.cli", *words]
+    return program.command("studio.cli", *words)
 
 
 def listens(port: int) -> bool:

@@ -19,7 +19,9 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
+from studio import program
 from studio.cli.plugin import plugin
+from tests.cli.test_own_programs import STRAYS
 from tests.clusters import seed
 from tests.faults.processes import alive, family, lives, until
 from tests.faults.studios import free_port, state_folder
@@ -31,7 +33,7 @@ NOWHERE = "postgres://nobody@127.0.0.1:9/nothing"  # another studio's, which mus
 
 
 class Followed:
-    """`oz0 dev --json` as an author would start it, and every line it printed so far."""
+    """`oz0 dev --json` as an author would start it in the plugin's folder, and every line it printed so far."""
 
     def __init__(self, folder: Path, port: int) -> None:
         ours = ("OZ0_", "DATABASE_", "REDIS_", "BROKER_")
@@ -39,7 +41,8 @@ class Followed:
         self.events: list[dict[str, Any]] = []
         self.seen = 0
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "studio.cli", "dev", str(folder), "--port", str(port), "--json"],
+            program.command("studio.cli", "dev", "--port", str(port), "--json"),
+            cwd=folder,
             env=env | {"DATABASE_URL": NOWHERE, "REDIS_URL": "redis://127.0.0.1:9/0"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -103,9 +106,12 @@ def followed(folder: Path) -> Iterator[Followed]:
 
 @pytest.fixture
 def shelf(tmp_path: Path) -> Iterator[Path]:
-    """A new plugin, whose studio has a database already."""
+    """A new plugin, whose studio has a database already, and whose modules are called as the studio's own and as some
+    that the studio stands on."""
     done = CliRunner().invoke(plugin, ["new", "shelf", "--dir", str(tmp_path / "shelf")])
     assert done.exit_code == 0, done.output
+    for name in STRAYS:
+        (tmp_path / "shelf" / f"{name}.py").write_text('raise SystemExit("a stray module was read")\n')
     with state_folder(tmp_path / "shelf" / ".oz0-dev") as state:
         state.mkdir(mode=0o700)
         seed(state)
