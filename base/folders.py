@@ -64,9 +64,10 @@ def look(folder: Path) -> Found:
     return Found(dict(sorted(found.items())), dict(sorted(passed_over.items())))
 
 
-def keep(files: Mapping[str, bytes], folder: Path) -> None:
+def keep(files: Mapping[str, bytes], folder: Path, *, lasting: bool = True) -> None:
     """Write the files under `folder`, which then holds them all or does not exist; one that exists is left alone.
 
+    What need not outlast a power cut is not `lasting`, and written sooner.
     Paths that would leave the folder raise `BadFolder`, and so does a folder that holds other content by these paths.
     """
     if folder.is_dir():
@@ -83,8 +84,9 @@ def keep(files: Mapping[str, bytes], folder: Path) -> None:
             place.parent.mkdir(parents=True, exist_ok=True)
             with place.open("wb") as file:
                 file.write(content)
-                file.flush()
-                os.fsync(file.fileno())  # what the database is told next must not outlive its files
+                if lasting:  # what the database is told next must not outlive its files
+                    file.flush()
+                    os.fsync(file.fileno())
             place.chmod(KEPT)
         for inside in (root, *(path for path in root.rglob("*") if path.is_dir())):
             inside.chmod(READABLE | 0o111)

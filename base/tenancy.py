@@ -24,13 +24,21 @@ def protect(
         f"CREATE POLICY migrations ON {table} TO oz0_owner USING (true)",
     ]
     if swept:
-        sql += [
-            f"GRANT SELECT ON {table} TO oz0_sweep",
-            f"CREATE POLICY sweeps ON {table} FOR SELECT TO oz0_sweep USING (true)",
-        ]
+        sql += _swept(table)
     if append_only:
         sql += [f"REVOKE UPDATE, DELETE, TRUNCATE ON {table} FROM oz0_app"]
     return RunSQL(tuple(sql), RunSQL.noop)
+
+
+def sweep_too(table: str) -> RunSQL:
+    """Make a table that is protected already readable by sweeps of all tenants."""
+    back = (f"DROP POLICY sweeps ON {table}", f"REVOKE SELECT ON {table} FROM oz0_sweep")  # noqa: S608
+    return RunSQL(_swept(table), back)
+
+
+def _swept(table: str) -> tuple[str, str]:
+    policy = f"CREATE POLICY sweeps ON {table} FOR SELECT TO oz0_sweep USING (true)"
+    return f"GRANT SELECT ON {table} TO oz0_sweep", policy
 
 
 def see_bearer(table: str) -> RunSQL:

@@ -13,9 +13,10 @@ from uuid import UUID
 from base import db, folders
 from catalog import wake
 from catalog.models import Function, LintFinding, LintReport, Listing, PluginVersion, Stage, Tool
+from catalog.queries import linted
 from catalog.rules.findings import Finding, Severity
 from catalog.rules.lint import FILES
-from catalog.rules.linting import Placed, key_of, lint_listed
+from catalog.rules.linting import Placed, lint_listed
 from catalog.rules.manifest import MANIFEST
 from catalog.rules.servers import ListedFunction
 
@@ -44,12 +45,12 @@ def lint_tool(*, tenant: UUID, tool_id: UUID) -> bool:
 def lint_version(*, tenant: UUID, version_id: UUID) -> bool:
     """Lint a plugin version with the listings of now. False when that was done before, or it is not current.
 
-    What changes while it is linted is linted by whoever changed it. Files that cannot be read are a finding, and are
-    tried again each time.
+    What changes while it is linted is linted by whoever changed it, or by `lint_outdated` where they are gone. Files
+    that cannot be read are a finding, and are tried again each time.
     """
     with db.read(tenant):
         version = PluginVersion.objects.get(pk=version_id)
-        key, listings = _state(version)
+        key, listings = linted.now_of(version)
         if version.stage != Stage.CURRENT or LintReport.objects.filter(plugin_version=version, linted=key).exists():
             return False
         listed = {slug: tuple(_entries(listing)) for slug, listing in listings.items()}
@@ -57,13 +58,13 @@ def lint_version(*, tenant: UUID, version_id: UUID) -> bool:
     found = (_UNREADABLE,) if files is None else lint_listed(files, listed)
     with db.write(tenant) as now:
         version = PluginVersion.objects.select_for_update(no_key=True).get(pk=version_id)
-        if _state(version)[0] != key:
+        if linted.now_of(version)[0] != key:
             return False
         LintFinding.objects.filter(plugin_version=version).delete()
         LintFinding.objects.bulk_create(_row(version, place, one) for place, one in enumerate(found))
         errors = sum(one.finding.severity is Severity.ERROR for one in found)
-        linted = "" if files is None else key  # so that it is tried again, with the next listing
-        counted = {"linted": linted, "errors": errors, "warnings": len(found) - errors, "made_at": now}
+        of = linted.UNREADABLE if files is None else key
+        counted = {"linted": of, "errors": errors, "warnings": len(found) - errors, "made_at": now}
         LintReport.objects.update_or_create(
             plugin_version=version, defaults=counted, create_defaults=counted | {"tenant_id": tenant}
         )
@@ -71,11 +72,19 @@ def lint_version(*, tenant: UUID, version_id: UUID) -> bool:
     return True
 
 
-def _state(version: PluginVersion) -> tuple[str, dict[str, Listing]]:
-    """What a report of now would be of, and the listings. Demands an open read or write."""
-    current = Listing.objects.filter(tool__plugin_version=version, current=True).select_related("tool")
-    listings = {one.tool.slug: one for one in current}
-    return key_of(version.digest, {slug: one.digest for slug, one in listings.items()}), listings
+def lint_outdated() -> None:
+    """Lint what is not linted as it is now, of every tenant.
+
+    Whoever kept a listing may have been gone before it was linted, and an upgrade of the studio may look for more. One
+    that cannot be linted, by an error of ours, does not keep the others from it.
+    """
+    for tenant, version in linted.outdated():
+        try:
+            lint_version(tenant=tenant, version_id=version)
+        except db.GONE:
+            raise
+        except Exception:
+            _log.exception("plugin version %s is left as it was linted before, by an error of ours", version)
 
 
 def _files(version: PluginVersion) -> Mapping[str, bytes] | None:

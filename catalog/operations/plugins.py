@@ -3,7 +3,9 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Final
 from uuid import UUID
 
 from base import db, folders
@@ -19,6 +21,8 @@ from catalog.rules.problems import BadPlugin, Problem
 from tenants.models import Gate
 from tenants.operations import audit
 from tenants.rules.who import Actor
+
+CALLER_LISTS_IN: Final = timedelta(seconds=30)  # after which a node lists what a caller was about to
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,14 @@ def register(*, tenant: UUID, folder: Path, home: Path, actor: Actor, came: Came
     return take(tenant=tenant, files=folders.files_of(folder), home=home, actor=actor, came=came)
 
 
+def register_listed(*, tenant: UUID, files: Mapping[str, bytes], home: Path, actor: Actor) -> Registered:
+    """The same of a folder's files whose servers the caller has listed: it keeps that next, and lints then.
+
+    No node lists them meanwhile; one does where the caller is gone before it has.
+    """
+    return _take(tenant, files, home, actor, Came.FOLDER, "", listed_in=CALLER_LISTS_IN)
+
+
 def take(
     *, tenant: UUID, files: Mapping[str, bytes], home: Path, actor: Actor, came: Came, file_name: str = ""
 ) -> Registered:
@@ -55,6 +67,20 @@ def take(
     A pack is a release: one whose number another version has with other files is refused. A plugin that was removed is
     brought back.
     """
+    found = _take(tenant, files, home, actor, came, file_name)
+    linting.lint_version(tenant=tenant, version_id=found.version)
+    return found
+
+
+def _take(
+    tenant: UUID,
+    files: Mapping[str, bytes],
+    home: Path,
+    actor: Actor,
+    came: Came,
+    file_name: str,
+    listed_in: timedelta = timedelta(0),
+) -> Registered:
     spec = read_plugin(files)
     is_release = came in (Came.PACK, Came.UPLOAD)
     with db.read(tenant):
@@ -68,9 +94,7 @@ def take(
     kept = home / "plugins" / f"{spec.name}-{spec.digest[:16]}"
     folders.keep(files, kept)
     with db.write(tenant):
-        found = _make_current(spec, tenant, kept, actor, arrival)
-    if found.fresh:
-        linting.lint_version(tenant=tenant, version_id=found.version)
+        found = _make_current(spec, tenant, kept, actor, arrival, listed_in)
     return replace(found, renumbered=twin is not None)
 
 
@@ -95,8 +119,7 @@ def take_up(*, tenant: UUID, plugin: str, digest: str, actor: Actor) -> Register
         raise folders.BadFolder(f"{folder}: its files were changed since. fix: remove it and import this version again")
     with db.write(tenant):
         found = _make_current(read_plugin(files), tenant, folder, actor, None)
-    if found.fresh:
-        linting.lint_version(tenant=tenant, version_id=found.version)
+    linting.lint_version(tenant=tenant, version_id=found.version)
     return found
 
 
@@ -132,7 +155,14 @@ def _same_number(spec: PluginSpec) -> PluginVersion | None:
     return others.order_by("-added_at").first()
 
 
-def _make_current(spec: PluginSpec, tenant: UUID, kept: Path, actor: Actor, arrival: Arrival | None) -> Registered:
+def _make_current(
+    spec: PluginSpec,
+    tenant: UUID,
+    kept: Path,
+    actor: Actor,
+    arrival: Arrival | None,
+    listed_in: timedelta = timedelta(0),
+) -> Registered:
     # one at a time: names are looked at, then taken
     Gate.objects.select_for_update(no_key=True).get(tenant_id=tenant)
     plugin, _ = Plugin.objects.get_or_create(tenant_id=tenant, name=spec.name)
@@ -148,7 +178,8 @@ def _make_current(spec: PluginSpec, tenant: UUID, kept: Path, actor: Actor, arri
         plugin.save(update_fields=["removed_at", "removed_by"])
         PluginVersion.objects.filter(plugin=plugin, stage=Stage.REMOVED).update(stage=Stage.OLD)
     version = PluginVersion.objects.filter(plugin=plugin, digest=spec.digest).first()
-    version = _take_up_again(version) if version is not None else _add(spec, plugin, kept, arrival)
+    due = db.must_write() + listed_in
+    version = _take_up_again(version, due) if version is not None else _add(spec, plugin, kept, arrival, due)
     audit.record(
         actor,
         "plugin.registered",
@@ -224,14 +255,14 @@ def _retire(version: PluginVersion) -> None:
     Tool.objects.filter(plugin_version=version).update(measure_due_at=None)
 
 
-def _take_up_again(version: PluginVersion) -> PluginVersion:
+def _take_up_again(version: PluginVersion, due: datetime) -> PluginVersion:
     version.stage = Stage.CURRENT
     version.save(update_fields=["stage"])
-    Tool.objects.filter(plugin_version=version).update(measure_due_at=db.must_write(), measure_failures=0)
+    Tool.objects.filter(plugin_version=version).update(measure_due_at=due, measure_failures=0)
     return version
 
 
-def _add(spec: PluginSpec, plugin: Plugin, folder: Path, arrival: Arrival | None) -> PluginVersion:
+def _add(spec: PluginSpec, plugin: Plugin, folder: Path, arrival: Arrival | None, due: datetime) -> PluginVersion:
     now, tenant = db.must_write(), plugin.tenant_id
     version = PluginVersion.objects.create(
         tenant_id=tenant,
@@ -245,7 +276,7 @@ def _add(spec: PluginSpec, plugin: Plugin, folder: Path, arrival: Arrival | None
     if arrival is not None:
         arrival.tenant_id, arrival.version = tenant, version
         arrival.save(force_insert=True)
-    Tool.objects.bulk_create(_tool(version, tool) for tool in spec.tools)
+    Tool.objects.bulk_create(_tool(version, tool, due) for tool in spec.tools)
     Agent.objects.bulk_create(
         Agent(tenant_id=tenant, plugin_version=version, name=agent.name, definition=as_json(agent))
         for agent in spec.agents
@@ -263,7 +294,7 @@ def _add(spec: PluginSpec, plugin: Plugin, folder: Path, arrival: Arrival | None
     return version
 
 
-def _tool(version: PluginVersion, tool: ToolSpec) -> Tool:
+def _tool(version: PluginVersion, tool: ToolSpec, due: datetime) -> Tool:
     return Tool(
         tenant_id=version.tenant_id,
         plugin_version=version,
@@ -279,5 +310,5 @@ def _tool(version: PluginVersion, tool: ToolSpec) -> Tool:
         sensitive=tool.sensitive,
         sandbox=asdict(tool.sandbox) if tool.sandbox else None,
         check_text=dict(tool.check),
-        measure_due_at=version.added_at,
+        measure_due_at=due,
     )

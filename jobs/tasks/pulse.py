@@ -15,7 +15,7 @@ from django.db import close_old_connections, connection
 
 from base import db
 from base.clock import boot_time
-from catalog.operations import server_logs
+from catalog.operations import linting, server_logs
 from catalog.queries import sign_ins
 from jobs import wake
 from jobs.node.values import ServerStatus
@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 PERIOD: Final = 1.0  # seconds
 GATHERING: Final = 0.02  # seconds between two looks for due work, however many slots become free
+FIRST_LINTING: Final = 10.0  # seconds after its start in which a node has more urgent things to do
+LINTING: Final = 60.0  # seconds between two looks for what is not linted as it is now
 SWEEPING: Final = 0.5  # seconds of a beat, however much is overdue: this node's own life and stops come first
 
 
@@ -48,6 +50,7 @@ class Pulse:
         self._next_beat = 0.0
         self._last_beat = boot_time()
         self._may_lose_nodes_at = 0.0
+        self._next_lint = boot_time() + FIRST_LINTING
         self._kept: dict[UUID, Progress] = {}
         self._said: dict[tuple[UUID, UUID], tuple[str, ...]] = {}  # (tenant, tool) → what was kept of its servers' log
 
@@ -141,6 +144,9 @@ class Pulse:
             self._host.measure(tenant, tool_id)
         for tenant, sign_in in sign_ins.due(most=4):
             self._host.refresh(tenant, sign_in)
+        if boot_time() >= self._next_lint:
+            self._next_lint = boot_time() + LINTING
+            self._host.soon(linting.lint_outdated)
 
     def _start_over(self) -> None:
         """This node was declared lost: its attempts are no longer its own, so it stops them and registers anew."""

@@ -39,7 +39,8 @@ from studio.dev.watching import tell_of_saves
 if TYPE_CHECKING:
     from studio.dev.taking import Workplace
 
-TICK: Final = 0.5  # seconds between looks at what servers said and at what policy says
+TICK: Final = 0.5  # seconds between looks at what servers said
+FATES: Final = 2.0  # seconds between looks at what policy says of each function
 SERVES_IN: Final = 120.0  # seconds for the pages to be there
 SAID: Final = 6  # lines of a server's last words that are told where they name no place
 
@@ -68,6 +69,8 @@ class Trying:
     save: Save
     began: float
     trial: Trial | None = None
+    starting: float = 0.0
+    """Seconds that its servers took to start and be listed."""
 
 
 class Follower:
@@ -87,6 +90,7 @@ class Follower:
         self._fates: tuple[news.Fate, ...] = ()
         self._broken = False
         self._greeted = False
+        self._next_fates = 0.0
 
     def follow(self) -> None:
         """Follow the folder for ever."""
@@ -133,6 +137,7 @@ class Follower:
             problems = [_not_listed(tool, why, str(trying.folder)) for tool, why in trial.failed.items()]
             self._fail(trying.save, BadPlugin(problems))
         else:
+            trying.starting = boot_time() - trying.began
             self._take(trying, trial.listed)
         trial.end()
 
@@ -140,15 +145,15 @@ class Follower:
         saved, spec = trying.saved, trying.saved.spec
         text = listing_file.write(saved.files, listed)
         files = {**saved.files, listing_file.LISTING_FILE: text.encode()}
-        found = placed(not_taken(lint(spec, files, listing_file.read(text.encode())), listed, {}), files)
+        listing = listing_file.read(text.encode())
+        found = placed(not_taken(lint(spec, files, listing), listed, {}), files)
         found += self._keep_listing(text)
         try:
-            (trying.folder / listing_file.LISTING_FILE).write_text(text, encoding="utf-8")
-            self._workplace.take(saved, trying.folder, listed, trying.began)
+            self._workplace.take(saved, files, listed, trying.began)
         except (BadPlugin, folders.BadFolder) as error:
             self._fail(trying.save, error)
             return
-        costs = costs_of(spec, listing_file.read(text.encode()))
+        costs = costs_of(spec, listing)
         self._loaded, self._listed, self._broken, self._trying = saved, listed, False, None
         self._tokens = {cost.label: cost.tokens for cost in costs.functions}
         self._fates = self._workplace.fates([tool.id for tool in spec.tools], self._tokens)
@@ -158,6 +163,7 @@ class Follower:
                 plugin=spec.name,
                 version=spec.version,
                 seconds=time.monotonic() - trying.save.at,
+                starting=trying.starting,
                 tokens=costs.tokens,
                 budget=spec.tool_tokens,
                 agents=tuple(agent.name for agent in spec.agents),
@@ -168,6 +174,7 @@ class Follower:
                 remote=tuple(tool.id for tool in spec.tools if tool.url),
             )
         )
+        self._workplace.tidy()
 
     def _keep_listing(self, text: str) -> list[Finding]:
         """Write `oz0-listing.json` beside the manifest when it is another one (RULES T5)."""
@@ -203,6 +210,9 @@ class Follower:
             stray = source == "stdout"
             place = saying.place_of(text, self._loaded.files) if stray else ""
             self._tell(news.Heard(tool, source, text, saying.TO_STDERR if stray else "", place))
+        if time.monotonic() < self._next_fates:
+            return
+        self._next_fates = time.monotonic() + FATES
         fates = self._workplace.fates([tool.id for tool in spec.tools], self._tokens)
         if fates != self._fates:
             self._fates = fates

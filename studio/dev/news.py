@@ -71,12 +71,16 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A save that is the plugin's current version now. `seconds` is how long that took."""
+    """A save that is the plugin's current version now.
+
+    `seconds` is how long that took, and `starting` how much of it its own servers did, to start and to list themselves.
+    """
 
     at: str
     plugin: str
     version: str
     seconds: float
+    starting: float
     tokens: int
     budget: int
     agents: tuple[str, ...]
@@ -93,6 +97,7 @@ class Loaded:
             "event": "loaded",
             **whole,
             "seconds": round(self.seconds, 3),
+            "starting": round(self.starting, 3),
             "changed": list(self.changed),
             "agents": list(self.agents),
             "functions": [one.as_json() for one in self.functions],
@@ -107,7 +112,8 @@ class Loaded:
         counts = [plural(len(self.functions), "function"), plural(len(self.agents), "agent")]
         counts.append(plural(self.skills, "skill"))
         tokens = f"{self.tokens:,} tokens of {self.budget:,}"
-        head = f"{self.plugin} {self.version} in {self.seconds:.2f} s: {', '.join(counts)}; {tokens}"
+        starting = f", {self.starting:.2f} of it its server's start" if self.starting else ""
+        head = f"{self.plugin} {self.version} in {self.seconds:.2f} s{starting}: {', '.join(counts)}; {tokens}"
         yield Line(f"{self.at}  loaded {head}", colour="green")
         width = max((len(visible(one.label, 60)) for one in self.functions), default=0)
         for one in self.functions[:MOST_FUNCTIONS]:

@@ -51,7 +51,7 @@ def copied(saved: Saved, state: Path) -> Path:
     for other in (state / TRIAL).glob("*"):
         if other != place:
             shutil.rmtree(other, ignore_errors=True)
-    folders.keep(saved.files, place)
+    folders.keep(saved.files, place, lasting=False)
     return place
 
 
