@@ -42,6 +42,9 @@ class Answer:
     warning: str = ""
 
 
+LARGEST: Final = 10 * 2**20  # bytes of one message of a server that are kept
+
+
 def too_large(limit: int) -> Answer:
     """The answer to a call whose response was longer than `limit` bytes."""
     text = f"The call was made, but its answer was too large to keep (more than {limit // 2**20} MiB)."

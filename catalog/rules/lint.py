@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.rules import listing_file
+from catalog.rules.bearing import BORNE, META
 from catalog.rules.budgets import (
     BUDGET,
     TOKENS,
@@ -21,6 +22,7 @@ from catalog.rules.findings import Finding, Severity
 from catalog.rules.grants import Name, granted, listing_problems, model_name
 from catalog.rules.lint_functions import (
     ANNOTATIONS,
+    ANSWER,
     CANCEL,
     MANUAL,
     PROMISE,
@@ -61,7 +63,11 @@ CHECKS: Final = {
     CANCEL: (Severity.WARNING, "Functions can be stopped, and clean up within their time."),
     SCHEMA: (Severity.ERROR, "Arguments and answers can be checked by their schemas."),
     MANUAL: (Severity.WARNING, "No tool's manual is very long."),
+    ANSWER: (Severity.WARNING, "No function answers with however much it reads."),
+    BORNE: (Severity.WARNING, "The servers bear lines that no client should send."),
+    META: (Severity.ERROR, "The servers take what a studio adds to a call's _meta."),
 }
+STARTED: Final = frozenset({BORNE, META})  # what only a started server shows, so that lint alone cannot tell
 
 
 @dataclass(frozen=True, slots=True)

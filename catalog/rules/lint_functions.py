@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from base import tokens
+from catalog.rules.answers import LARGEST as LARGEST_ANSWER
 from catalog.rules.findings import Finding, Severity
 from catalog.rules.kinds import KEY, Kind, traits_of, undeclared
 from catalog.rules.manifest import MANIFEST, ToolSpec
@@ -22,6 +23,7 @@ PROMISE: Final = "tools.key"
 CANCEL: Final = "tools.cancel"
 SCHEMA: Final = "tools.schema"
 MANUAL: Final = "tools.manual"
+ANSWER: Final = "tools.answer"
 
 ALIKE: Final = 3  # functions from which on the same hints for all of them look pasted
 MANUAL_LONG: Final = 2_000  # tokens of a tool's manual that lint warns about (RULES M4)
@@ -43,6 +45,7 @@ def function_findings(tool: ToolSpec, functions: Sequence[ListedFunction], sourc
         yield from _key(tool, function, sources)
         yield from _cancel(tool, function, sources)
         yield from _schema(tool, function, sources)
+        yield from _answer(tool, function, sources)
     yield from _alike(tool, functions)
     yield from _left_out(tool, functions)
 
@@ -147,6 +150,18 @@ def _schema(tool: ToolSpec, function: ListedFunction, sources: Sources) -> Itera
         what = f"its input schema begins with {joined[0]}, which some providers refuse"
         fix = "put one object at the top, and the choice into a property of it"
         yield _at(Severity.WARNING, SCHEMA, tool, function.name, sources, what, fix)
+
+
+def _answer(tool: ToolSpec, function: ListedFunction, sources: Sources) -> Iterator[Finding]:
+    """By its source: an answer that is as large as what it reads (CASES I05)."""
+    source = sources.get(function.name)
+    for line, what in source.wholes if source is not None else ():
+        said = (
+            f"it answers with all that {what} gives: of more than {LARGEST_ANSWER // 2**20} MiB nothing is kept, "
+            "although the call was made, and a model reads all of less"
+        )
+        fix = "answer with a part of bounded size and with how to ask for the next, such as `offset` and `limit`"
+        yield _at(Severity.WARNING, ANSWER, tool, function.name, sources, said, fix, line)
 
 
 def _alike(tool: ToolSpec, functions: Sequence[ListedFunction]) -> Iterator[Finding]:

@@ -11,8 +11,9 @@ from typing import Any, Final
 from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
+from catalog.rules.bearing import BORNE, Bearing
 from catalog.rules.findings import Finding, Severity
-from catalog.rules.lint import CHECKS, FILES, UNMEASURED
+from catalog.rules.lint import CHECKS, FILES, STARTED, UNMEASURED
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT: Final = "PLUGIN"  # what SARIF calls the plugin's folder
@@ -154,11 +155,30 @@ def as_junit(report: Report, *more: Xml.Element) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(whole, encoding="unicode") + "\n"
 
 
+def as_suite(bearings: Sequence[Bearing]) -> Xml.Element:
+    """A JUnit test suite: a case for each line that no client should send and each server that it was sent to."""
+    whole = Xml.Element("testsuite", name="malformed lines")
+    for one in bearings:
+        for borne in one.borne:
+            case = Xml.SubElement(whole, "testcase", classname=_xml(one.tool), name=_xml(borne.frame))
+            if borne.why:
+                Xml.SubElement(case, "failure", type=BORNE, message=_xml(borne.why))
+        if one.trouble:
+            case = Xml.SubElement(whole, "testcase", classname=_xml(one.tool), name="all of them")
+            Xml.SubElement(case, "error", type=BORNE, message=_xml(one.trouble))
+    for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        whole.set(name, str(len(whole.findall(f"testcase/{tag}"))))
+    whole.set("tests", str(len(whole)))
+    return whole
+
+
 def _case(report: Report, code: str) -> Sequence[Xml.Element]:
     found = [finding for finding in report.findings if finding.code == code]
     if not found:
         case = Xml.Element("testcase", classname=code, name=code)
-        if not report.measured and code != FILES:
+        if code in STARTED and report.name != TEST:
+            Xml.SubElement(case, "skipped", message=f"lint starts no server: {TEST} checks it")
+        elif not report.measured and code != FILES:
             Xml.SubElement(case, "skipped", message="there was not everything to check it by")
         return [case]
     cases = []

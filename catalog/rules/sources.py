@@ -8,6 +8,10 @@ LARGEST = 1_000_000  # bytes of a source that is still looked at
 ASKS = frozenset({"check_cancelled", "cancel_requested"})
 BLOCKS = frozenset({"time.sleep", "requests.get", "requests.post", "subprocess.run", "urllib.request.urlopen"})
 
+WHOLE = frozenset({"read", "read_text", "read_bytes", "readlines", "fetchall", "getvalue"})
+AS_LONG = frozenset({"decode", "splitlines", "strip", "replace", "lower"})  # leave a text about as long as it was
+MADE_OF = frozenset({"str", "list", "tuple", "dumps", "loads", "b64encode"})
+
 
 @dataclass(frozen=True, slots=True)
 class SourceFunction:
@@ -15,7 +19,7 @@ class SourceFunction:
 
     `asks` is whether it looks for its cancellation. `unbounded` are the lines of shields that have no end, `blocking`
     those of calls that stop a whole server while an `async` function waits in them; `shields` are the seconds of those
-    that do end.
+    that do end. `wholes` are lines that return all that something holds, however much that is, and what reads it.
     """
 
     name: str
@@ -26,6 +30,7 @@ class SourceFunction:
     unbounded: tuple[int, ...] = ()
     blocking: tuple[tuple[int, str], ...] = ()
     shields: tuple[tuple[int, float], ...] = ()
+    wholes: tuple[tuple[int, str], ...] = ()
 
 
 def functions(files: Mapping[str, bytes]) -> dict[str, SourceFunction]:
@@ -81,6 +86,7 @@ def _function(
         unbounded=tuple(line for line, seconds in shields if seconds is None),
         blocking=tuple(_blocking(inside)) if is_async else (),
         shields=tuple((line, seconds) for line, seconds in shields if seconds is not None and seconds > 0),
+        wholes=tuple(_wholes(inside)),
     )
 
 
@@ -126,6 +132,27 @@ def _blocking(inside: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
             name = ast.unparse(part.func)
             if name in BLOCKS:
                 yield part.lineno, name
+
+
+def _wholes(inside: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    for part in inside:
+        if isinstance(part, ast.Return) and part.value is not None and (what := _read_whole(part.value)):
+            yield part.lineno, what
+
+
+def _read_whole(node: ast.expr) -> str:
+    """What reads all of something, where that is what an expression comes to; one that is cut is not."""
+    match node:
+        case ast.Await(value=inner):
+            return _read_whole(inner)
+        case ast.Call(func=ast.Attribute(value=of, attr=name), args=[], keywords=[]) if name in WHOLE:
+            return f"{ast.unparse(of)[-40:]}.{name}()"
+        case ast.Call(func=ast.Attribute(value=of, attr=name)) if name in AS_LONG:
+            return _read_whole(of)
+        case ast.Call(func=func, args=[first, *_]) if _last(func) in MADE_OF:
+            return _read_whole(first)
+        case _:
+            return ""
 
 
 def _last(node: ast.expr) -> str:

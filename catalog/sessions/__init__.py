@@ -1,5 +1,6 @@
 """The one door to the MCP client SDK: sessions with tools' servers, whose values are our own."""
 
+from catalog.sessions.bearing import bear
 from catalog.sessions.calls import Broke, Call, CallEnd
 from catalog.sessions.clients import Clients
 from catalog.sessions.log import Log
@@ -17,6 +18,7 @@ __all__ = [
     "NotUp",
     "Session",
     "Trial",
+    "bear",
     "list_once",
     "listed",
     "open_session",

@@ -18,7 +18,7 @@ from catalog.sessions.log import Log
 from catalog.sessions.outbox import WAITING, Letter, Outbox
 from catalog.sessions.process import ServerProcess
 
-MAX_LINE: Final = 10 * 2**20  # bytes
+MAX_LINE: Final = answers.LARGEST
 FIRST_ID: Final = 1_000_000  # ours start here; the SDK counts its few from 1
 REMEMBERED: Final = 10_000  # calls that ended without an answer, by whose id a late one is known
 STOPPED: Final = "notifications/oz0/stopped"  # a server's word that a cancelled request has ended: {"requestId": 7}
@@ -125,6 +125,10 @@ class Connection:
     def send_as_is(self, message: Json) -> None:
         """Send a message the SDK made."""
         self._outbox.put(Letter(_spelled(message)))
+
+    def send_line(self, line: bytes) -> None:
+        """Send bytes that are no message of ours, line end and all: what a server is tried with."""
+        self._outbox.put(Letter(line))
 
     def _tell(self, method: str, params: Json) -> None:
         if self._outbox.waiting < WAITING:

@@ -15,6 +15,7 @@ from catalog.queries import linted
 from catalog.rules import linting as rules
 from catalog.rules.listing import listing_digest
 from catalog.rules.servers import MeasuredListing
+from jobs.queries import due
 from jobs.tasks import pulse
 from jobs.tasks.pulse import Pulse
 from tenants.rules.who import SYSTEM
@@ -149,7 +150,7 @@ def test_a_node_looks_for_it_once_a_minute_and_not_as_it_starts(monkeypatch: pyt
     clock = [1_000.0]
     monkeypatch.setattr(pulse, "boot_time", lambda: clock[0])
     beating = Pulse(host)
-    monkeypatch.setattr(pulse.due, "measurements", lambda most: ())
+    monkeypatch.setattr(due, "measurements", lambda most: ())
     for seconds, asked in ((0, 0), (9, 0), (11, 1), (60, 1), (72, 2), (100, 2)):
         clock[0] = 1_000.0 + seconds
         beating._look_after_tools()

@@ -129,6 +129,37 @@ def test_functions_that_cannot_be_stopped_in_time_are_found_at_their_line() -> N
     assert codes(function("stubborn"), shop=SOURCE) == []  # a read: nothing of it lands
 
 
+WHOLES = """
+@server.tool()
+def file(path: str): return Path(path).read_text()
+@server.tool()
+async def page(address: str):
+    with opened(address) as found:
+        return json.dumps(list(found.fetchall()))
+@server.tool()
+def cut(path: str): return Path(path).read_text()[:1000]
+@server.tool()
+def some(path: str): return open(path).read(1000)
+@server.tool()
+def counted(path: str): return len(Path(path).read_bytes())
+@server.tool()
+async def decoded(): return (await body.read()).decode()
+"""
+
+
+def test_answers_that_are_as_large_as_what_is_read_are_told_at_their_line() -> None:
+    """CASES I05."""
+    listed = [function(name) for name in ("file", "page", "cut", "some", "counted", "decoded")]
+    told = {one.key: (one.line, one.code) for one in found(*listed, shop=WHOLES)}
+    assert told == {
+        "shop.file": (3, "tools.answer"),
+        "shop.page": (7, "tools.answer"),
+        "shop.decoded": (15, "tools.answer"),
+    }
+    (finding,) = found(function("file"), shop=WHOLES)
+    assert "all that Path(path).read_text() gives: of more than 10 MiB nothing is kept" in finding.message
+
+
 def test_a_source_that_python_cannot_read_is_passed_over() -> None:
     assert codes(function(), shop="@server.tool(\ndef look(") == []
 

@@ -3,6 +3,7 @@
 import json
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -11,9 +12,10 @@ import click
 from studio.cli import _told
 
 if TYPE_CHECKING:
+    from catalog.rules.bearing import Bearing
     from catalog.rules.manifest import ToolSpec
     from catalog.rules.plugins import PluginSpec
-    from catalog.rules.servers import MeasuredListing
+    from catalog.rules.servers import MeasuredListing, ServerSpec
 
 folder_argument = click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 json_option = _told.json_option
@@ -71,27 +73,45 @@ def measured(spec: "PluginSpec", folder: Path) -> "tuple[dict[str, MeasuredListi
     return listed, failed
 
 
+def borne(spec: "PluginSpec", folder: Path, tools: Collection[str]) -> "list[Bearing]":
+    """How the servers of these tools take what no client should send, each on a state folder of its own."""
+    from catalog.rules.frames import FRAMES
+    from catalog.sessions import bear
+
+    found = []
+    for tool in spec.tools:
+        if tool.id in tools:
+            with tempfile.TemporaryDirectory(prefix="oz0-test-") as home:
+                found.append(bear(_server(spec, tool, folder, home), FRAMES))
+    return found
+
+
 def _listed(spec: "PluginSpec", tool: "ToolSpec", folder: Path) -> "MeasuredListing | str":
     """What the tool's server lists; a sentence when it cannot be listed. It runs on a state folder of its own."""
-    from base import ids
-    from catalog.rules.manifest import command
-    from catalog.rules.servers import ServerSpec
     from catalog.sessions import NotUp, list_once
 
     with tempfile.TemporaryDirectory(prefix="oz0-inspect-") as home:
-        server = ServerSpec(
-            tenant=ids.new(),
-            tool_id=ids.new(),
-            tool=tool.id,
-            version=spec.digest,
-            credential_version="",
-            argv=command(tool.argv, python=sys.executable, home=home),
-            cwd=str(folder.resolve()),
-            startup=tool.startup,
-            slots=1,
-            sandbox=tool.sandbox,
-        )
         try:
-            return list_once(server)
+            return list_once(_server(spec, tool, folder, home))
         except NotUp as error:
             return str(error)
+
+
+def _server(spec: "PluginSpec", tool: "ToolSpec", folder: Path, home: str) -> "ServerSpec":
+    """The tool's server, in the plugin's folder and on the state folder `home`."""
+    from base import ids
+    from catalog.rules.manifest import command
+    from catalog.rules.servers import ServerSpec
+
+    return ServerSpec(
+        tenant=ids.new(),
+        tool_id=ids.new(),
+        tool=tool.id,
+        version=spec.digest,
+        credential_version="",
+        argv=command(tool.argv, python=sys.executable, home=home),
+        cwd=str(folder.resolve()),
+        startup=tool.startup,
+        slots=1,
+        sandbox=tool.sandbox,
+    )

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import click
 from studio.cli.plugin import _folder
 
 if TYPE_CHECKING:
+    from catalog.rules.bearing import Bearing
     from catalog.rules.findings import Finding
     from catalog.rules.lint_reports import Report
     from jobs.rules.drills import Drilled
@@ -38,33 +40,37 @@ def linted(files: dict[str, bytes]) -> "tuple[str, list[Finding]]":
     return spec.name, check.lint_files(spec, files)
 
 
-def show(report: "Report", shape: str, drilled: "Drilled | None" = None) -> None:
+def show(report: "Report", shape: str, borne: "Sequence[Bearing]" = (), drilled: "Drilled | None" = None) -> None:
     """Print it. What is not ours to escape is shown with its hidden characters visible; JSON escapes them itself."""
     from base.figures import plural
-    from catalog.rules import lint_reports
+    from catalog.rules import bearing, lint_reports
 
     match shape:
         case "json":
             told = lint_reports.as_json(report)
+            if report.name == lint_reports.TEST:
+                told["malformed"] = [one.as_json() for one in borne]
             _folder.show_json(
                 told if drilled is None else {**told, "exit": worst(report, drilled), "drill": drilled.as_json()}
             )
         case "sarif":
             click.echo(json.dumps(lint_reports.as_sarif(visible(report)), indent=2))
         case "junit":
-            click.echo(_junit(report, drilled), nl=False)
+            click.echo(_junit(report, borne, drilled), nl=False)
         case _:
             for finding in visible(report).findings:
                 click.echo(str(finding))
+            for line in bearing.told(borne):
+                click.echo(lines(line))
             click.echo(f"{plural(report.errors, 'error')}, {plural(report.warnings, 'warning')}")
             if drilled is not None:
                 _show_drill(drilled)
 
 
-def write_junit(report: "Report", drilled: "Drilled | None", file: Path) -> None:
+def write_junit(report: "Report", borne: "Sequence[Bearing]", drilled: "Drilled | None", file: Path) -> None:
     """The same as JUnit XML, in a file."""
     try:
-        file.write_text(_junit(report, drilled), encoding="utf-8")
+        file.write_text(_junit(report, borne, drilled), encoding="utf-8")
     except OSError as error:
         raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--junit") from error
 
@@ -75,11 +81,14 @@ def worst(report: "Report", drilled: "Drilled | None") -> int:
     return next((code for code in (1, 3) if code in codes), 0)
 
 
-def _junit(report: "Report", drilled: "Drilled | None") -> str:
+def _junit(report: "Report", borne: "Sequence[Bearing]", drilled: "Drilled | None") -> str:
     from catalog.rules import lint_reports
     from jobs.rules.drill_reports import suite
 
-    return lint_reports.as_junit(visible(report), *([suite(_visible_drill(drilled))] if drilled is not None else []))
+    more = [lint_reports.as_suite(borne)] if borne else []
+    if drilled is not None:
+        more.append(suite(_visible_drill(drilled)))
+    return lint_reports.as_junit(visible(report), *more)
 
 
 def _show_drill(drilled: "Drilled") -> None:

@@ -10,6 +10,7 @@ from studio.cli import _told
 from studio.cli.plugin import _folder, _report
 
 if TYPE_CHECKING:
+    from catalog.rules.bearing import Bearing
     from catalog.rules.findings import Finding
     from catalog.rules.lint_reports import Report
     from jobs.rules.drills import Drilled
@@ -60,6 +61,8 @@ def test(folder: Path, shape: str, strict: bool, drilling: bool, only: tuple[str
     """Start the servers of the plugin in FOLDER and check what they list: names, hints, schemas, budgets, manual.
 
     The listing is kept in oz0-listing.json, as `oz0 plugin inspect` keeps it, and everything that lint finds is found.
+    Each server is then sent some seventy lines that no client should send, which it has to bear, and a call of no
+    function with what a studio adds to its _meta. No function is called.
 
     --drill then puts faults to each function, by what it declares: the same call again under its key, lost replies,
     killed servers, cancels, a busy service. Each fault has a control, which shows that a breach would have been seen.
@@ -71,20 +74,22 @@ def test(folder: Path, shape: str, strict: bool, drilling: bool, only: tuple[str
         raise click.UsageError("--only names a function to drill: say --drill too")
     if drilling and shape == "sarif":
         raise click.UsageError("a drill has no lines of code to tell of: choose text, json or junit")
-    report = tested(folder, strict)
+    report, borne = tested(folder, strict)
     if drilling and report.spelled and shape == "text":
         click.echo("drilling: calls are killed, cut off and repeated, which takes a minute or two", err=True)
     drilled = _drilled(folder, only) if drilling and report.spelled else None
     if junit is not None:
-        _report.write_junit(report, drilled, junit)
-    _report.show(report, shape, drilled)
+        _report.write_junit(report, borne, drilled, junit)
+    _report.show(report, shape, borne, drilled)
     raise SystemExit(_report.worst(report, drilled))
 
 
-def tested(folder: Path, strict: bool) -> "Report":
-    """Measure the plugin's servers, keep the listing, and lint by it."""
+def tested(folder: Path, strict: bool) -> "tuple[Report, list[Bearing]]":
+    """Measure the plugin's servers, keep the listing, lint by it, and send them what no client should."""
     from base import folders
     from catalog.rules import listing_file
+    from catalog.rules.bearing import findings
+    from catalog.rules.findings import Severity
     from catalog.rules.lint import not_taken
     from catalog.rules.lint_reports import TEST, Report
     from catalog.rules.places import placed
@@ -92,6 +97,7 @@ def tested(folder: Path, strict: bool) -> "Report":
     from catalog.rules.problems import BadPlugin
 
     found: list[Finding] = []
+    borne: list[Bearing] = []
     try:
         files = dict(folders.files_of(folder))
         spec = read_plugin(files)
@@ -104,9 +110,12 @@ def tested(folder: Path, strict: bool) -> "Report":
         text = listing_file.write(files, listed)
         (folder / listing_file.LISTING_FILE).write_text(text, encoding="utf-8")
         name, found = _report.linted({**files, listing_file.LISTING_FILE: text.encode()})
-        found = placed(not_taken(found, listed, failed), files)
+        borne = _folder.borne(spec, folder, listed)
+        found = placed([*not_taken(found, listed, failed), *findings(borne)], files)
+        found.sort(key=lambda one: one.severity != Severity.ERROR)
     base = f"{folder.resolve().as_uri()}/"
-    return Report(name, tuple(found), strict=strict, version=_folder.version(), base=base, name=TEST)
+    report = Report(name, tuple(found), strict=strict, version=_folder.version(), base=base, name=TEST)
+    return report, borne
 
 
 def _drilled(folder: Path, only: tuple[str, ...]) -> "Drilled":
