@@ -9,19 +9,18 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from jsonschema.exceptions import ValidationError
-from jsonschema.protocols import Validator
-from jsonschema.validators import Draft202012Validator, extend, validator_for
-from referencing import Registry
-from referencing.jsonschema import DRAFT202012
+# The library takes longer to be read than most of lint takes, and most schemas need none of it: see `is_plain`.
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
 
 STEPS: Final = 20_000  # keywords of the schema looked at for one value
 DEEPEST: Final = 60  # levels of a schema in which references are looked for
 MANY: Final = 1_000  # items of a list among which equal ones are still looked for
 
-type Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
+type Keyword = Callable[[Any, Any, Any, Any], Iterator["ValidationError"] | None]
 _left: ContextVar[list[int]] = ContextVar("schema_steps_left")
 
 
@@ -39,6 +38,9 @@ class Misfit:
 
 def misfit(value: Any, schema: Mapping[str, Any]) -> Misfit | None:
     """Where `value` breaks `schema`, None when it fits. Raises `CannotJudge`."""
+    from jsonschema.validators import Draft202012Validator, validator_for
+    from referencing import Registry
+
     plain = dict(schema)
     steps = _left.set([STEPS])
     try:
@@ -55,6 +57,82 @@ def misfit(value: Any, schema: Mapping[str, Any]) -> Misfit | None:
 
 def schema_trouble(schema: Mapping[str, Any]) -> str | None:
     """Why nothing can be checked by a schema, in a few words; None when it can be used."""
+    return None if is_plain(schema) else _trouble(schema)
+
+
+def is_plain(schema: Any, depth: int = 0) -> bool:
+    """Whether a schema says nothing but the words of `PLAIN`, each rightly: then it can be used.
+
+    Most say no more, and to see so takes a hundredth of the time that holding one against the schema of schemas does.
+    """
+    if not isinstance(schema, dict) or depth > DEEPEST:
+        return False
+    return all(word in PLAIN and PLAIN[word](value, depth + 1) for word, value in schema.items())
+
+
+def _is_type(value: Any, _: int) -> bool:
+    return isinstance(value, str) and value in TYPES
+
+
+def _is_text(value: Any, _: int) -> bool:
+    return isinstance(value, str)
+
+
+def _is_anything(_value: Any, _: int) -> bool:
+    return True
+
+
+def _is_number(value: Any, _: int) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any, _: int) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _are_names(value: Any, _: int) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value) and len(set(value)) == len(value)
+
+
+def _are_schemas(value: Any, depth: int) -> bool:
+    return isinstance(value, dict) and all(is_plain(one, depth) for one in value.values())
+
+
+def _is_choice(value: Any, depth: int) -> bool:
+    return isinstance(value, list) and bool(value) and all(is_plain(one, depth) for one in value)
+
+
+def _is_schema_or_flag(value: Any, depth: int) -> bool:
+    return isinstance(value, bool) or is_plain(value, depth)
+
+
+TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+PLAIN: Final[Mapping[str, Callable[[Any, int], bool]]] = {
+    "type": _is_type,
+    "title": _is_text,
+    "description": _is_text,
+    "default": _is_anything,
+    "const": _is_anything,
+    "enum": lambda value, _: isinstance(value, list),
+    "properties": _are_schemas,
+    "required": _are_names,
+    "items": _is_schema_or_flag,
+    "additionalProperties": _is_schema_or_flag,
+    "anyOf": _is_choice,
+    "minimum": _is_number,
+    "maximum": _is_number,
+    "minLength": _is_count,
+    "maxLength": _is_count,
+    "minItems": _is_count,
+    "maxItems": _is_count,
+}
+
+
+def _trouble(schema: Mapping[str, Any]) -> str | None:
+    from jsonschema.validators import Draft202012Validator, validator_for
+    from referencing import Registry
+    from referencing.jsonschema import DRAFT202012
+
     references = set(_references(schema, 0))
     outside = sorted(one for one in references if not one.startswith("#"))
     if outside:
@@ -93,8 +171,10 @@ class _TooManySteps(Exception):
 
 
 @functools.cache
-def _bounded(kind: type[Validator]) -> type[Validator]:
+def _bounded(kind: type["Validator"]) -> type["Validator"]:
     """The validator class with each keyword counted, and those left out that could run away."""
+    from jsonschema.validators import extend
+
     keywords: dict[str, Keyword] = {name: _counted(check) for name, check in kind.VALIDATORS.items()}
     for name in ("pattern", "patternProperties", "unevaluatedProperties"):
         keywords[name] = _passes
@@ -106,7 +186,7 @@ def _bounded(kind: type[Validator]) -> type[Validator]:
 
 
 def _counted(check: Keyword) -> Keyword:
-    def counted(validator: Any, keyword: Any, value: Any, schema: Any) -> Iterator[ValidationError] | None:
+    def counted(validator: Any, keyword: Any, value: Any, schema: Any) -> "Iterator[ValidationError] | None":
         left = _left.get()
         left[0] -= 1
         if left[0] < 0:
@@ -121,7 +201,7 @@ def _passes(_validator: Any, _keyword: Any, _value: Any, _schema: Any) -> None:
 
 
 def _unless(unless: Callable[[Any, Any], bool], check: Keyword) -> Keyword:
-    def judged(validator: Any, keyword: Any, value: Any, schema: Any) -> Iterator[ValidationError] | None:
+    def judged(validator: Any, keyword: Any, value: Any, schema: Any) -> "Iterator[ValidationError] | None":
         return None if unless(value, schema) else check(validator, keyword, value, schema)
 
     return judged

@@ -95,11 +95,12 @@ def test_the_command_drills_what_it_is_asked_to_and_tells_it_in_every_shape(tmp_
     assert done.exit_code == 1
     assert "FAILED        writes-nothing" in done.output
     assert "it says that it only reads, and 3 calls of it had 3 effects" in done.output
-    lint_suite, drill_suite = ElementTree.parse(report).getroot()
-    assert (lint_suite.get("name"), drill_suite.get("name")) == (
+    lint_suite, lines, drill_suite = ElementTree.parse(report).getroot()
+    assert [suite.get("name") for suite in (lint_suite, lines, drill_suite)] == [
         "oz0 plugin test liars",
+        "malformed lines",
         "oz0 plugin test --drill liars",
-    )
+    ]
     assert drill_suite.get("failures") == "2"
     told = json.loads(oz0(folder, "--drill", "--only", "liars.looks", "--json").stdout)
     assert (told["exit"], told["drill"]["proven"], told["drill"]["failed"]) == (0, 3, 0)

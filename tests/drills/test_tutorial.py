@@ -22,7 +22,7 @@ def test_the_tutorial_goes_as_it_is_written(tmp_path: Path) -> None:
     new, tested, inspected, own_tests, drilled, lie, up, add, start = script_of(ROOT, TUTORIAL)
     began = time.monotonic()
     assert "wrote shelf" in typed(new, tmp_path)
-    assert typed(tested, tmp_path) == "0 errors, 0 warnings\n"
+    assert typed(tested, tmp_path).endswith("malformed lines borne\n0 errors, 0 warnings\n")
     assert "plugin shelf, of 16,000" in typed(inspected, tmp_path)
     typed(own_tests, tmp_path)
     proven = typed(drilled, tmp_path)

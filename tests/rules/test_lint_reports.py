@@ -1,7 +1,8 @@
 """What lint says to programs: JSON, SARIF, JUnit, exit codes."""
 
 import json
-from typing import Any
+import re
+from typing import Any, Final
 from xml.etree import ElementTree as Xml
 
 import jsonschema
@@ -11,6 +12,7 @@ from catalog.rules import lint
 from catalog.rules.budgets import BUDGET, TOKENS
 from catalog.rules.findings import Finding, Severity
 from catalog.rules.lint_reports import Exit, Report, as_json, as_junit, as_sarif
+from tests.repo.tree import ROOT
 
 pytestmark = pytest.mark.rule("T6")
 OVER = Finding(Severity.ERROR, BUDGET, "agents/a clerk.yaml", 7, "limits.tool_tokens", "too much", "drop some")
@@ -18,102 +20,10 @@ LONG = Finding(Severity.WARNING, TOKENS, "oz0-plugin.yaml", 0, "shop.look", "1,6
 MISSING = Finding(Severity.WARNING, lint.NOT_MEASURED, "oz0-listing.json", 0, "", "none", "run inspect")
 DAMAGED = Finding(Severity.ERROR, lint.DAMAGED, "oz0-listing.json", 0, "", "it is damaged", "run inspect")
 UNREADABLE = Finding(Severity.ERROR, lint.FILES, "oz0-plugin.yaml", 2, "version", "is a number", "quote it")
-# What SARIF 2.1.0 asks of the objects that are written here.
-NEEDED: dict[str, Any] = {
-    "type": "object",
-    "required": ["version", "runs"],
-    "properties": {
-        "$schema": {"type": "string", "pattern": "sarif-schema-2.1.0.json$"},
-        "version": {"const": "2.1.0"},
-        "runs": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["tool"],
-                "properties": {
-                    "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
-                    "tool": {
-                        "type": "object",
-                        "required": ["driver"],
-                        "properties": {
-                            "driver": {
-                                "type": "object",
-                                "required": ["name"],
-                                "properties": {
-                                    "name": {"type": "string", "minLength": 1},
-                                    "rules": {
-                                        "type": "array",
-                                        "uniqueItems": True,
-                                        "items": {
-                                            "type": "object",
-                                            "required": ["id"],
-                                            "properties": {
-                                                "shortDescription": {"$ref": "#/$defs/message"},
-                                                "defaultConfiguration": {
-                                                    "properties": {"level": {"$ref": "#/$defs/level"}}
-                                                },
-                                            },
-                                        },
-                                    },
-                                },
-                            }
-                        },
-                    },
-                    "invocations": {
-                        "items": {
-                            "type": "object",
-                            "required": ["executionSuccessful"],
-                            "properties": {
-                                "executionSuccessful": {"type": "boolean"},
-                                "exitCode": {"type": "integer"},
-                            },
-                        }
-                    },
-                    "results": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["message", "ruleId", "ruleIndex", "level", "locations"],
-                            "properties": {
-                                "message": {"$ref": "#/$defs/message"},
-                                "level": {"$ref": "#/$defs/level"},
-                                "ruleIndex": {"type": "integer", "minimum": 0},
-                                "locations": {"items": {"$ref": "#/$defs/location"}},
-                                "partialFingerprints": {"additionalProperties": {"type": "string"}},
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
-    "$defs": {
-        "level": {"enum": ["none", "note", "warning", "error"]},
-        "message": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
-        "location": {
-            "type": "object",
-            "required": ["physicalLocation"],
-            "properties": {
-                "physicalLocation": {
-                    "type": "object",
-                    "required": ["artifactLocation"],
-                    "properties": {
-                        "artifactLocation": {
-                            "type": "object",
-                            "required": ["uri", "uriBaseId"],
-                            "properties": {"uri": {"type": "string", "pattern": "^[A-Za-z0-9%._~/-]+$"}},
-                        },
-                        "region": {
-                            "required": ["startLine"],
-                            "properties": {"startLine": {"type": "integer", "minimum": 1}},
-                        },
-                    },
-                }
-            },
-        },
-    },
-}
+SARIF: Final = jsonschema.Draft4Validator(
+    json.loads((ROOT / "tests" / "schemas" / "sarif-2.1.0-rtm.5.json").read_text()),
+    format_checker=jsonschema.Draft4Validator.FORMAT_CHECKER,
+)
 
 
 def report(*findings: Finding, **more: Any) -> Report:
@@ -160,21 +70,33 @@ def test_json_has_every_finding_whole_and_counts_them() -> None:
     }
 
 
-@pytest.mark.parametrize("findings", [(), (OVER, LONG), (MISSING,), (DAMAGED,), (UNREADABLE,)])
-def test_sarif_has_what_its_schema_asks_for(findings: tuple[Finding, ...]) -> None:
+EVERY = tuple(
+    Finding(severity, code, "oz0-plugin.yaml", 1, "key", "what", "fix") for code, (severity, _) in lint.CHECKS.items()
+)
+
+
+@pytest.mark.parametrize("findings", [(), (OVER, LONG), (MISSING,), (DAMAGED,), (UNREADABLE,), EVERY])
+def test_sarif_is_valid_by_the_schema_of_its_committee(findings: tuple[Finding, ...]) -> None:
     log = json.loads(json.dumps(as_sarif(report(*findings, version="0.1.0", base="file:///shop/"))))
-    jsonschema.Draft202012Validator(NEEDED).validate(log)
+    SARIF.validate(log)
+    assert log["$schema"].endswith("/sarif-schema-2.1.0.json")
     (run,) = log["runs"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert [rules[result["ruleIndex"]] for result in run["results"]] == [finding.code for finding in findings]
     assert run["originalUriBaseIds"] == {"PLUGIN": {"uri": "file:///shop/"}}
+    for result in run["results"]:
+        (place,) = result["locations"]
+        uri = place["physicalLocation"]["artifactLocation"]["uri"]
+        assert re.fullmatch("[A-Za-z0-9%._~/-]+", uri), "a path has to be spelled as an address"
 
 
-def test_the_check_of_sarif_finds_what_is_missing() -> None:
-    log = as_sarif(report(OVER))
-    del log["runs"][0]["results"][0]["message"]["text"]
-    with pytest.raises(jsonschema.ValidationError, match="'text' is a required property"):
-        jsonschema.Draft202012Validator(NEEDED).validate(log)
+def test_the_check_of_sarif_finds_what_is_missing_and_what_is_too_much() -> None:
+    log = json.loads(json.dumps(as_sarif(report(OVER))))
+    log["runs"][0]["results"][0]["severity"] = "error"
+    del log["runs"][0]["tool"]["driver"]["name"]
+    told = {error.message for error in SARIF.iter_errors(log)}
+    assert "'name' is a required property" in told
+    assert any("'severity' was unexpected" in one for one in told)
 
 
 def test_sarif_names_the_file_the_line_when_there_is_one_and_the_fix() -> None:
