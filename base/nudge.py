@@ -128,7 +128,8 @@ class _Sender:
             self._dropped += 1
             if time.monotonic() - self._told_at >= TELL_EVERY:
                 self._told_at = time.monotonic()
-                log.warning("nudges do not get through (%s); %d dropped, pages poll", error, self._dropped)
+                why = str(error) or type(error).__name__  # a limit that was reached says nothing of itself
+                log.warning("nudges do not get through (%s); %d dropped, pages poll", why, self._dropped)
             return False
 
 

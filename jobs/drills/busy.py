@@ -35,7 +35,7 @@ def asked_once(stage: Stage) -> Finding:
             "it never looked at `busy` of the trouble file",
             "let the stand-in behind it take one off `busy.calls` each time it is asked, or say `busy: false`",
         )
-    control = f"{WAITING} busy answers lay ready, and {asked} were taken"
+    control = f"{WAITING} busy answers lay ready, and {asked} {'was' if asked == 1 else 'were'} taken"
     if asked > 1:
         said = f"the service was asked {asked} times in one attempt: it tries again inside itself"
         return stage.failed(Fault.BUSY_ASKED_ONCE, said, ONCE, control)

@@ -26,7 +26,8 @@ def ready(*, wakes: bool = True) -> None:
             importlib.import_module("studio.celery")  # so that starting a job wakes a node
         connection.ensure_connection()
     except (ImproperlyConfigured, OperationalError) as error:
-        raise click.ClickException(f"{' '.join(str(error).split())} Is `oz0 up` running here?") from error
+        said = " ".join(str(error).split()).rstrip(".")
+        raise click.ClickException(f"{said}. Is `oz0 up` running here?") from error
 
 
 def me() -> tuple[UUID, int]:

@@ -154,6 +154,9 @@ class Follower:
             self._fail(trying.save, error)
             return
         costs = costs_of(spec, listing)
+        before = self._loaded.files if self._loaded is not None else {}
+        there = saved.files.keys() | before.keys()  # unlike what an editor made for a moment and renamed
+        changed = tuple(path for path in trying.save.changed if path in there)
         self._loaded, self._listed, self._broken, self._trying = saved, listed, False, None
         self._tokens = {cost.label: cost.tokens for cost in costs.functions}
         self._fates = self._workplace.fates([tool.id for tool in spec.tools], self._tokens)
@@ -170,7 +173,7 @@ class Follower:
                 skills=len(spec.skills),
                 functions=self._fates,
                 findings=tuple(one for one in found if one.code != UNDECLARED),  # those are among what policy holds
-                changed=trying.save.changed,
+                changed=changed,
                 remote=tuple(tool.id for tool in spec.tools if tool.url),
             )
         )
