@@ -118,9 +118,6 @@ def use_link(token: str) -> User | None:
         return None
     with db.write(places[0].tenant) as now:
         used = SignInLink.objects.filter(pk=link.pk, used_at__isnull=True, expires_at__gt=now).update(used_at=now)
-        if used == 1:
-            name = link.user.get_username()
-            audit.record(Actor(name, "link", link.user_id), "person.signed_in", f"person {name}")
     return link.user if used == 1 else None
 
 

@@ -32,6 +32,7 @@ ASKED: Final = ("who", "verb", "object", "q", "since", "until")
 PLACES: Final = {
     "tool": "tool",
     "agent": "agent",
+    "plugin": "plugin",
     "connection": "connections",
     "person": "people",
     "invitation": "people",
@@ -139,6 +140,6 @@ def _link(object: str) -> str:
     if place is None:
         return ""
     try:
-        return reverse(place, args=[name] if place in ("tool", "agent") else [])
+        return reverse(place, args=[name] if place in ("tool", "agent", "plugin") else [])
     except NoReverseMatch:  # a name that no address can hold
         return ""

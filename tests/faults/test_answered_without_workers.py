@@ -1,19 +1,24 @@
 """Questions answered while no worker lives: not one answer is lost, and each does what it says once (RULES A7)."""
 
+import json
 import os
 from collections import Counter
 
 import pytest
 
+from approvals.models import Way
+from approvals.operations import channels
+from approvals.operations.channels import Wanted
 from approvals.operations.decide import Person, decide
 from approvals.rules.deciding import Decider
 from base import db
 from jobs.models import Attempt, Event, Hold
 from jobs.rules.states import CallState, HoldState, JobState
-from tenants.rules.who import Actor
+from tenants.rules.who import SYSTEM, Actor
 from tests.faults.stand import PATIENCE, Services
 from tests.faults.test_kills import pass_the_limit
 from tests.races import told
+from tests.servers.receivers import Receiver, a_receiver
 from tests.waiting import until
 
 pytestmark = pytest.mark.faults
@@ -25,10 +30,20 @@ JOBS = int(os.environ.get("RACES", "0")) // 500 or 1  # of fifty calls each; `ma
 def test_what_was_answered_with_every_worker_down_runs_once_when_one_comes_back(stand: Services) -> None:
     """CASES A06, A07, A13, A14."""
     stand.drill()
+    with a_receiver() as duty:
+        wanted = Wanted("on-call", url=duty.url, allowed=[duty.place], tells_end=True)
+        channels.make(tenant=stand.tenant, way=Way.WEBHOOK, wanted=wanted, secret="s", actor=SYSTEM)
+        answered_without_workers(stand, duty)
+    assert {json.loads(body)["about"] for _, body in duty.got} <= {"asked", "closed"}, "no failure is told"
+
+
+def answered_without_workers(stand: Services, duty: Receiver) -> None:
+    """Fifty calls of each job: held, told of by a node that is then killed, answered, and made by another one."""
     node = stand.node()
     stand.until_listed()
     jobs = [stand.start("fifty") for _ in range(JOBS)]
     until(lambda: len(stand.holds(*jobs)) == 50 * JOBS, "the calls were never held", PATIENCE * JOBS)
+    until(lambda: bool(duty.got), "nobody on duty was told that calls wait", PATIENCE)
     node.kill()
     pass_the_limit(stand)
     held = stand.holds(*jobs)

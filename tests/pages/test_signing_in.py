@@ -6,10 +6,12 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
+from base import db, ids
 from studio.cli.sign_in_link import make_link
 from studio.embedded import Postgres
-from tenants.models import Role, User
+from tenants.models import AuditEntry, Role, User
 from tenants.operations import sign_in
+from tenants.operations.sign_in import first_tenant
 from tenants.queries.seats import seats_of
 
 HOST = "http://testserver"
@@ -38,7 +40,8 @@ def test_a_second_link_is_for_the_same_person_and_workspace(database: Postgres) 
     assert User.objects.count() == 1
 
 
-def test_a_link_works_once(database: Postgres) -> None:
+@pytest.mark.rule("A12")
+def test_a_link_works_once_and_is_noted_once(database: Postgres) -> None:
     link = path_of_a_link()
     Client().get(link)
     late = Client()
@@ -46,6 +49,8 @@ def test_a_link_works_once(database: Postgres) -> None:
     assert response.status_code == 403
     assert "used already" in response.content.decode()
     assert not signed_in(late)
+    with db.read(first_tenant(ids.new())):
+        assert list(AuditEntry.objects.values_list("verb", "how")) == [("person.signed_in", "link, 127.0.0.1")]
 
 
 @pytest.mark.rule("A5")
