@@ -1,4 +1,4 @@
-"""The queue of open questions, oldest first, without any body.
+"""The queue of open questions, oldest first, without any body; of the arguments only how they begin.
 
 A page that is open reads itself again by nudges. Then what was answered since it was opened keeps its place and says
 so, and what came is counted and stands at the end: nothing moves under a cursor.
@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast, Left
 
 from approvals.queries.floods import Flood, floods
 from base import db, ids
@@ -17,10 +18,12 @@ from jobs.models import Hold
 from jobs.queries.questions import counted, open_questions
 from jobs.queries.story import answered
 from jobs.queries.trace import name_of
+from jobs.queries.veil import Veil
 from jobs.rules.states import HoldKind, HoldState
 
 PAGE: Final = 50
 MOST_CHOICES: Final = 100  # that a filter offers
+BEGINNING: Final = 120  # characters of the arguments, as JSON, by which a question is told from its neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,8 @@ class QueueFilter:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """One question. `closed` says how it was closed since the page was opened; empty while it is open."""
+    """One question. `closed` says how it was closed since the page was opened; empty while it is open. `arguments` is
+    how they begin; empty where there are none, or where they are large."""
 
     shown_id: str
     kind: HoldKind
@@ -48,6 +52,7 @@ class QueueRow:
     why: str
     opened_at: datetime
     expires_at: datetime | None
+    arguments: str
     closed: str = ""
     count: int = 1
 
@@ -78,8 +83,8 @@ class Queue:
     now: datetime
 
 
-def queue(tenant: UUID, wanted: QueueFilter) -> Queue:
-    """The questions that fit, oldest first."""
+def queue(tenant: UUID, wanted: QueueFilter, *, role: str = "") -> Queue:
+    """The questions that fit, as `role` may see them, oldest first."""
     with db.read(tenant) as now:
         narrowed = {"agent": wanted.agent, "tool": wanted.tool, "function": wanted.function}
         fitting = open_questions(kind=wanted.kind, **narrowed)
@@ -91,7 +96,7 @@ def queue(tenant: UUID, wanted: QueueFilter) -> Queue:
         page, more = found[:PAGE], len(found) > PAGE
         page += _closed_since(wanted, end=page[-1].pk if more else None)
         return Queue(
-            rows=_merged(page, grouped, wanted.after, page[PAGE - 1].pk if more else None),
+            rows=_merged(page, grouped, wanted.after, page[PAGE - 1].pk if more else None, Veil.over(role)),
             total=counted(fitting),
             newer=counted(fitting.filter(opened_at__gt=wanted.at)) if wanted.at else 0,
             oldest=fitting.order_by("pk").values_list("opened_at", flat=True).first(),
@@ -120,8 +125,9 @@ def _names(every: QuerySet[Hold], what: str) -> tuple[str, ...]:
 
 
 def _loaded(holds: QuerySet[Hold]) -> list[Hold]:
-    """One page's rows and one more, without the bodies."""
-    rows = holds.select_related("call", "job", "answered_by")
+    """One page's rows and one more, without the bodies, each with how its arguments begin."""
+    beginning = Left(Cast("call__arguments", TextField()), BEGINNING)
+    rows = holds.select_related("call", "job", "answered_by").annotate(beginning=beginning)
     return list(rows.defer("call__arguments", "job__input", "job__output").order_by("pk")[: PAGE + 1])
 
 
@@ -142,16 +148,17 @@ def _closed_since(wanted: QueueFilter, *, end: UUID | None) -> list[Hold]:
 
 
 def _merged(
-    page: list[Hold], grouped: list[Flood], after: UUID | None, end: UUID | None
+    page: list[Hold], grouped: list[Flood], after: UUID | None, end: UUID | None, veil: Veil
 ) -> tuple[QueueRow | Flood, ...]:
     """The page's questions and the groups between them, by their oldest."""
     here = [one for one in grouped if (not after or one.oldest > after) and (end is None or one.oldest < end)]
-    placed: list[tuple[UUID, QueueRow | Flood]] = [(hold.pk, _row(hold)) for hold in page]
+    placed: list[tuple[UUID, QueueRow | Flood]] = [(hold.pk, _row(hold, veil)) for hold in page]
     placed += [(one.oldest, one) for one in here]
     return tuple(row for _, row in sorted(placed, key=lambda one: one[0]))
 
 
-def _row(hold: Hold) -> QueueRow:
+def _row(hold: Hold, veil: Veil) -> QueueRow:
+    beginning = getattr(hold, "beginning", None) or ""
     return QueueRow(
         shown_id=ids.show(ids.HOLD, hold.pk),
         kind=HoldKind(hold.kind),
@@ -162,5 +169,6 @@ def _row(hold: Hold) -> QueueRow:
         why=hold.why,
         opened_at=hold.opened_at,
         expires_at=hold.expires_at,
+        arguments=veil.text(hold.call.tool_slug, beginning.removeprefix("{").removesuffix("}")),
         closed=answered(hold),
     )

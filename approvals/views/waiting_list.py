@@ -46,7 +46,8 @@ def _moment(text: str) -> datetime | None:
 
 def waiting(request: HttpRequest) -> Queue:
     """The questions that the filter leaves."""
-    return queue(seat_of(request).tenant, wanted_of(request).filter)
+    seat = seat_of(request)
+    return queue(seat.tenant, wanted_of(request).filter, role=seat.role)
 
 
 def beside(request: HttpRequest, found: Queue) -> dict[str, Any]:

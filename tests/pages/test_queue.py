@@ -15,8 +15,10 @@ from approvals.models import Decision
 from approvals.operations import deciding_rules
 from approvals.operations.decide_together import PART
 from base import db, ids
+from catalog.models import Tool
 from jobs.models import Call, Hold, Job
 from jobs.rules.orders import End
+from jobs.rules.seeing import HIDDEN
 from jobs.rules.states import CallState
 from studio.embedded import Postgres
 from tenants.models import AuditEntry, Role
@@ -88,6 +90,30 @@ def test_the_title_the_rail_the_overview_and_the_list_count_the_same_after_whate
     swept(lose_nodes=False)
     agree(4)
     assert see(world, Hold, other).state == "expired"
+
+
+@pytest.mark.rule("A13")
+@pytest.mark.rule("A14")
+def test_a_row_says_how_its_arguments_begin_so_that_the_odd_one_is_seen_among_many(database: Postgres) -> None:
+    """CASES A30."""
+    world = a_world()
+    for amount in (12, 15, 900_000, 11):
+        a_call(world, "refund", {"amount": amount, "to": "ACME\u202e Ltd"})
+    a_call(world, "refund", {"amount": 1, "to": "x" * 20_000})  # kept apart, and not read for a list
+    a_held_call(world)  # without any
+
+    def told(client: Client) -> list[str]:
+        return re.findall(r'<code class="third">(.*?)</code>', text_of(client.get(QUEUE)))
+
+    viewer = visitor(world, a_person(world.tenant, "vic", Role.VIEWER))
+    rows = told(visitor(world))
+    assert [plain(row) for row in rows] == [plain(row) for row in told(viewer)]
+    assert [re.findall(r"amount.*?(\d+)", plain(row))[0] for row in rows] == ["12", "15", "900000", "11"]
+    assert all(">U+202E</mark>" in row for row in rows)
+    with db.write(world.tenant):
+        Tool.objects.update(sensitive=True)
+    assert told(visitor(world)) == rows
+    assert {plain(row) for row in told(viewer)} == {HIDDEN}
 
 
 def test_a_page_that_reads_itself_again_keeps_answered_rows_in_place_and_counts_what_came(database: Postgres) -> None:
