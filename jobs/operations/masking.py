@@ -8,15 +8,17 @@ marker stands in its place everywhere else. When anything of this fails, a marke
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from base import canonical, db
+from base import canonical, db, prepared
 from base.masking import SHOWN, Mask
 from catalog.models import Function
 from jobs.models import Call
 from jobs.rules import secrets
 from jobs.rules.orders import Outcome, Result
+from jobs.rules.why import Why
 from tenants.operations import masks, vault
 from tenants.operations.masks import MARKER, CannotMask
 
@@ -35,7 +37,18 @@ __all__ = [
 ]
 
 SEALED: Final = vault.OF_CALLS
+SEALED_FOR: Final = timedelta(days=1)  # after the end of its call: till then it takes itself out of a late reply
 MOST_KNOWN: Final = 5_000  # entries that a process remembers
+# what expired stays, since a person may ask for it again
+_FORGET: Final = f"""
+DELETE FROM tenants_secret WHERE id IN (
+    SELECT s.id FROM tenants_secret s
+    JOIN jobs_call c
+        ON c.id = CASE WHEN starts_with(s.name, '{SEALED}') THEN substr(s.name, {len(SEALED) + 1})::uuid END
+    WHERE starts_with(s.name, '{SEALED}') AND c.ended_at < %s AND c.reason <> '{Why.EXPIRED}'
+    LIMIT 100 FOR UPDATE OF s SKIP LOCKED
+)
+"""  # noqa: S608 - only words of ours
 _known: dict[tuple[str, str], bool] = {}  # (entry, which schema) → whether it marks anything
 
 
@@ -85,9 +98,13 @@ def told(trouble: str, arguments: Any, paths: tuple[secrets.Path, ...]) -> str:
 
 
 def keep(call: UUID, arguments: Any, paths: tuple[secrets.Path, ...]) -> Any:
-    """The arguments to keep with a call; what is secret in them is sealed for its attempts. Demands an open write."""
+    """The arguments to keep with a call; what is secret in them is sealed for its attempts. Demands an open write.
+
+    What was sealed for calls that are long over is forgotten on the way.
+    """
     if not paths:
         return arguments
+    prepared.change(_FORGET, [db.must_write() - SEALED_FOR])
     vault.put(_name(call), json.dumps(arguments, ensure_ascii=False))
     return secrets.replaced(arguments, paths)
 

@@ -1,6 +1,8 @@
 """No secret is kept: whatever an agent, a tool or a person says it in, no table of the database holds it."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +20,9 @@ from jobs.operations.listings_changed import ask_anew
 from jobs.rules.orders import End, Result
 from jobs.rules.states import CallState
 from jobs.rules.turns import TurnAnswer, Wanted
+from jobs.rules.why import Why
 from studio import embedded
+from tenants.models import Secret
 from tenants.operations import audit, masks, vault
 from tenants.operations.masks import MARKER
 from tenants.rules.who import Actor
@@ -40,6 +44,7 @@ from tests.builders import (
     an_outcome,
     see,
     settle,
+    swept,
     the_hold,
     told,
 )
@@ -224,6 +229,32 @@ def test_a_field_that_the_schema_marks_reaches_the_tool_in_each_attempt_and_nobo
     settle(world, again, replace(an_outcome(End.ANSWERED), result=said))
     assert told(world, call) == f"welcome, your password is {SHOWN}!"
     assert tables_with(database, PASSWORD) == set()
+
+
+def test_what_is_sealed_is_forgotten_a_day_after_its_call_ended_but_for_what_waits_or_can_be_asked_again(
+    move_clock: Callable[[timedelta], None],
+) -> None:
+    world = a_guarded_world()
+    done, fresh = (a_call(world, "login", {"password": PASSWORD}) for _ in range(2))
+    settle(world, an_order(world, done), an_outcome(End.ANSWERED))
+    a_policy(world, a_rule("ask", "ask", tool="shop", function="login"))
+    expired = a_call(world, "login", {"password": PASSWORD})
+
+    def sealed() -> set[UUID]:
+        with db.read(world.tenant):
+            names = Secret.objects.filter(name__startswith=vault.OF_CALLS).values_list("name", flat=True)
+            return {UUID(name.removeprefix(vault.OF_CALLS)) for name in names}
+
+    move_clock(timedelta(hours=23))
+    waits = a_call(world, "login", {"password": PASSWORD})
+    assert sealed() == {done, fresh, expired, waits}
+    with db.write(world.tenant):
+        Job.objects.update(deadline_at=None)
+    move_clock(timedelta(hours=2))
+    swept(lose_nodes=False)
+    assert see(world, Call, expired).reason == Why.EXPIRED
+    last = a_call(world, "login", {"password": PASSWORD})
+    assert sealed() == {fresh, expired, waits, last}
 
 
 def test_what_the_schema_of_an_answer_marks_is_taken_out_of_all_of_the_answer(database: embedded.Postgres) -> None:
