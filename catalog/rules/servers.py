@@ -8,6 +8,8 @@ from uuid import UUID
 from catalog.rules.mcp_secrets import is_ordinary
 from catalog.rules.sandbox import Sandbox
 
+# What of a node's own environment a plugin's server gets.
+HANDED_ON: Final = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 SECRET: Final = 4  # characters from which on a value of a server's environment counts as a secret
 
 

@@ -10,11 +10,11 @@ from typing import Final
 
 from base import children, sandbox
 from catalog.rules.sandbox import Sandbox
+from catalog.rules.servers import HANDED_ON
 from catalog.sessions.lines import Lines, Overlong
 from catalog.sessions.log import LONGEST, Log
 
 CHUNK: Final = 256 * 1024  # bytes read at a time
-HANDED_ON: Final = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 LAST_WORDS: Final = 0.3  # seconds a process that has ended has for what it wrote to arrive
 AFTER_EOF: Final = 1.0  # seconds a server has to leave once its stdin is closed
 AFTER_TERM: Final = 0.5

@@ -76,10 +76,13 @@ class Trying:
 class Follower:
     """Everything that is known of the plugin between two events."""
 
-    def __init__(self, folder: Path, url: str, workplace: "Workplace", *, as_json: bool, coloured: bool) -> None:
+    def __init__(
+        self, folder: Path, url: str, workplace: "Workplace", *, warm: str, as_json: bool, coloured: bool
+    ) -> None:
         self._folder: Final = folder
         self._url: Final = url
         self._workplace: Final = workplace
+        self._warm: Final = warm
         self._as_json: Final = as_json
         self._coloured: Final = coloured
         self._events: Final[queue.Queue[Save | Tried]] = queue.Queue()
@@ -129,7 +132,7 @@ class Follower:
             self._take(trying, self._listed)  # nothing that a server is made of was touched
             return
         keys = {tool.id: ids.new() for tool in saved.spec.tools}
-        servers = reading.servers_of(saved, folder, self._workplace.home, keys)
+        servers = reading.servers_of(saved, folder, self._workplace.home, keys, self._warm)
         trying.trial = Trial(servers, lambda trial: self._events.put(Tried(trial)))
 
     def _on_tried(self, trying: Trying, trial: Trial) -> None:
@@ -265,13 +268,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m studio.dev.follow")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--url", required=True)
+    parser.add_argument("--warm", required=True)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--colour", action="store_true")
     given = parser.parse_args()
     _this_studio.ready()
     from studio.dev.taking import Workplace
 
-    Follower(given.folder, given.url, Workplace(), as_json=given.json, coloured=given.colour).follow()
+    follower = Follower(
+        given.folder, given.url, Workplace(), warm=given.warm, as_json=given.json, coloured=given.colour
+    )
+    follower.follow()
 
 
 if __name__ == "__main__":

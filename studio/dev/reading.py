@@ -10,10 +10,11 @@ from uuid import UUID
 from base import folders
 from catalog.rules.fields import Notes
 from catalog.rules.listing_file import LISTING_FILE
-from catalog.rules.manifest import MANIFEST, command, read_manifest
+from catalog.rules.manifest import MANIFEST, ToolSpec, command, read_manifest
 from catalog.rules.plugins import PluginSpec, digest_of, read_plugin
 from catalog.rules.problems import BadPlugin, Problem
 from catalog.rules.servers import ServerSpec
+from studio.dev.warm import through
 
 TRIAL = "trial"  # the folder in the state folder that a save is tried in
 
@@ -55,8 +56,13 @@ def copied(saved: Saved, state: Path) -> Path:
     return place
 
 
-def servers_of(saved: Saved, folder: Path, state: Path, ids: Mapping[str, UUID]) -> dict[str, ServerSpec]:
-    """The servers to start, by their tool: those of the plugin's own."""
+def servers_of(saved: Saved, folder: Path, state: Path, ids: Mapping[str, UUID], warm: str) -> dict[str, ServerSpec]:
+    """The servers to start, by their tool: those of the plugin's own, through the socket `warm` where they can be."""
+
+    def argv(tool: ToolSpec) -> tuple[str, ...]:
+        cold = command(tool.argv, python=sys.executable, home=str(state))
+        return cold if tool.sandbox is not None else through(warm, cold)
+
     return {
         tool.id: ServerSpec(
             tenant=ids[tool.id],
@@ -64,7 +70,7 @@ def servers_of(saved: Saved, folder: Path, state: Path, ids: Mapping[str, UUID])
             tool=tool.id,
             version=saved.sources,
             credential_version="",
-            argv=command(tool.argv, python=sys.executable, home=str(state)),
+            argv=argv(tool),
             cwd=str(folder),
             startup=tool.startup,
             slots=1,

@@ -1,11 +1,14 @@
 """A studio for one plugin: the parts of `oz0 up`, and beside them the program that follows the plugin's folder."""
 
 import os
+import sys
 from pathlib import Path
 
-from studio.dev import place
+from catalog.rules.servers import HANDED_ON
+from studio.dev import place, warm
 from studio.dev.terminal import QuietTerminal
 from studio.embedded.failure import cannot_keep
+from studio.embedded.place import place_of
 from studio.program import command
 from studio.supervisor.one_at_a_time import holder
 from studio.supervisor.parts import Haste, Program
@@ -14,6 +17,7 @@ from studio.supervisor.supervisor import Supervisor
 from studio.supervisor.terminal import Terminal
 
 LOG = "dev.log"
+SOCKET = "warm.sock"  # beside those of the services
 
 
 def run(folder: Path, *, port: int | None, as_json: bool, fresh: bool) -> None:
@@ -31,9 +35,16 @@ def run(folder: Path, *, port: int | None, as_json: bool, fresh: bool) -> None:
         terminal = QuietTerminal(log, as_json=as_json)
 
         def then(supervisor: Supervisor, _: Terminal, env: Env) -> None:
+            socket = str(place_of(state).sockets / SOCKET)
+            handed_on = {name: os.environ[name] for name in HANDED_ON if name in os.environ}
+            argv = [sys.executable, warm.__file__, "serve", socket]
+            patience = {Haste.DRAIN: 0.5, Haste.QUICK: 0.5}
+            supervisor.add(Program("warm", argv, handed_on, terminal.sink("warm"), patience=patience))
             words = [
                 "--url",
                 wanted.url,
+                "--warm",
+                socket,
                 *(["--json"] if as_json else []),
                 *(["--colour"] if terminal.coloured else []),
             ]
