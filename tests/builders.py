@@ -12,7 +12,8 @@ from base.canonical import digest_of_any
 from catalog.models import Agent, EntryApproval, Function, Plugin, PluginVersion, PolicyVersion, Scope, Tool
 from catalog.operations import listings
 from catalog.queries.trust import origins_of
-from catalog.rules.agents import AgentSpec, Limits, as_json
+from catalog.rules.agents import AgentSpec, Limits
+from catalog.rules.kept_agents import as_json
 from catalog.rules.servers import ListedFunction, MeasuredListing
 from catalog.rules.switching import Mode
 from catalog.rules.wire import AnswerEnd, Wire

@@ -8,7 +8,8 @@ from base import db
 from catalog.models import Agent, Function, PluginVersion, Skill, Tool, Transport
 from catalog.operations import listings
 from catalog.operations.approving import approve
-from catalog.rules.agents import AgentSpec, Limits, as_json
+from catalog.rules.agents import AgentSpec, Limits
+from catalog.rules.kept_agents import as_json
 from catalog.rules.listing import listing, listing_digest
 from catalog.rules.servers import ListedFunction, MeasuredListing
 from jobs.operations.listings_changed import ask_anew

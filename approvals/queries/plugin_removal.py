@@ -5,6 +5,7 @@ from uuid import UUID
 
 from base import db
 from catalog.models import Agent, Plugin, PluginVersion, Stage, Tool
+from catalog.queries.kept_agents import kept_agents
 from jobs.models import Call, Job
 from jobs.rules.states import JOB_FINAL, CallState
 
@@ -36,11 +37,10 @@ def removal(tenant: UUID, name: str) -> Removal | None:
         agents = Agent.objects.filter(plugin_version__in=current).order_by("name")
         calls = Call.objects.filter(function__tool__plugin_version__plugin=plugin)
         jobs = Job.objects.filter(agent__plugin_version__plugin=plugin).exclude(state__in=JOB_FINAL)
-        foreign = Agent.objects.filter(plugin_version__stage=Stage.CURRENT).exclude(plugin_version__plugin=plugin)
         others = [
-            agent
-            for agent, definition in foreign.order_by("name").values_list("name", "definition")
-            if {str(grant).partition(".")[0] for grant in definition.get("functions") or ()} & set(tools)
+            one.name
+            for one in kept_agents().readable
+            if one.plugin != name and {grant.partition(".")[0] for grant in one.spec.functions} & set(tools)
         ]
         return Removal(
             name=name,

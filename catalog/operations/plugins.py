@@ -13,8 +13,8 @@ from catalog import wake
 from catalog.models import Agent, Arrival, Came, Listing, Plugin, PluginVersion, Skill, Stage, Tool, Transport
 from catalog.operations import connections, linting
 from catalog.queries.connections import named
-from catalog.rules.agents import as_json
 from catalog.rules.answers import storable
+from catalog.rules.kept_agents import as_json
 from catalog.rules.manifest import MANIFEST, ToolSpec
 from catalog.rules.plugins import PluginSpec, digest_of, read_plugin
 from catalog.rules.problems import BadPlugin, Problem

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from base import db
 from catalog.models import Stage, Tool
+from catalog.rules.kept_manifests import kept_tools
 from catalog.rules.mcp_secrets import is_ordinary
 from catalog.rules.secret_names import OF_ALL, read_name, variables_of
 from tenants.models import Secret
@@ -30,7 +31,7 @@ def variables_of_tool(tool: Tool) -> tuple[dict[str, str], str, str]:
     names = _names(manifest, tool.slug)
     if not names:
         return {}, "", ""
-    there = {**_of_all_tools(), **_there(manifest["name"], tool.slug)}
+    there = {**_of_all_tools(), **_there(str(manifest.get("name", "")), tool.slug)}
     found = {}
     for name in names:
         kept = there.get(name)
@@ -152,6 +153,5 @@ def _place(plugin: str, tool: str, name: str, value: str) -> str:
     return (vault.PLAIN if is_ordinary(name, value) else "") + variables_of(plugin, tool) + name
 
 
-def _names(manifest: Mapping[str, Any], slug: str) -> Sequence[str]:
-    tools = manifest.get("tools", ())
-    return next((tool.get("env", ()) for tool in tools if tool.get("id") == slug), ())
+def _names(manifest: Any, slug: str) -> Sequence[str]:
+    return next((tool.env for tool in kept_tools(manifest) if tool.id == slug), ())

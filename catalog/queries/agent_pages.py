@@ -7,6 +7,7 @@ from uuid import UUID
 from base import db
 from catalog.models import Function, Stage
 from catalog.queries.costs import Granted, agents_now
+from catalog.queries.kept_agents import UnreadableAgent, kept_agents
 from catalog.queries.switch_rows import SwitchRow, on_over
 from catalog.queries.trust import approved_entries, traits_by
 from catalog.rules.agents import AgentSpec
@@ -48,6 +49,7 @@ class AgentsPage:
     """The agents that fit a filter, of how many there are."""
 
     rows: tuple[AgentRow, ...]
+    unreadable: tuple[UnreadableAgent, ...]
     every: int
     plugins: tuple[str, ...]
 
@@ -113,9 +115,12 @@ class AgentPage:
 def agents_page(tenant: UUID, wanted: AgentFilter = AgentFilter()) -> AgentsPage:
     """The agents, those over their budget first."""
     with db.read(tenant):
-        found = [_agent_row(one) for one in agents_now()]
+        kept = kept_agents()
+        found = [_agent_row(one) for one in agents_now(kept=kept)]
     rows = sorted((row for row in found if _fits(row, wanted)), key=lambda row: (not row.cost.over, row.name))
-    return AgentsPage(tuple(rows), len(found), tuple(sorted({row.plugin for row in found})))
+    every = len(found) + len(kept.unreadable)
+    plugins = {one.plugin for one in kept.readable} | {one.plugin for one in kept.unreadable}
+    return AgentsPage(tuple(rows), kept.unreadable, every, tuple(sorted(plugins)))
 
 
 def agent_page(tenant: UUID, name: str, *, shown: str = "") -> AgentPage | None:

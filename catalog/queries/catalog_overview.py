@@ -6,16 +6,18 @@ from datetime import datetime
 from uuid import UUID
 
 from base import db
-from catalog.models import Agent, PluginVersion, Skill, Stage
+from catalog.models import PluginVersion, Skill, Stage
 from catalog.queries.costs import agents_now
 from catalog.queries.finding_list import how_many
 from catalog.queries.function_index import Indexed, functions_of
+from catalog.queries.kept_agents import UnreadableAgent, kept_agents
 from catalog.queries.policies import in_force
 from catalog.queries.policy_waiting import Show
 from catalog.queries.tool_list import ToolState, tool_states
 from catalog.rules.budgets import AgentCost, plugin_finding
 from catalog.rules.estimates import Cost
 from catalog.rules.findings import Finding
+from catalog.rules.kept_manifests import kept_budget
 from catalog.rules.kinds import Kind
 from catalog.rules.manifest import MANIFEST
 
@@ -34,6 +36,7 @@ class Overview:
     agents: int
     skills: int
     policy: int
+    unreadable: tuple[UnreadableAgent, ...]
     errors: int  # that lint found
     warnings: int
     now: datetime
@@ -76,7 +79,14 @@ class Overview:
     @property
     def problems(self) -> int:
         """How many things somebody should look at."""
-        return len(self.down) + len(self.to_approve) + len(self.shaky) + len(self.over) + len(self.full)
+        return (
+            len(self.down)
+            + len(self.to_approve)
+            + len(self.shaky)
+            + len(self.over)
+            + len(self.full)
+            + len(self.unreadable)
+        )
 
 
 def catalog_overview(tenant: UUID) -> Overview:
@@ -87,8 +97,10 @@ def catalog_overview(tenant: UUID) -> Overview:
         tools = tool_states(functions)
         versions = list(PluginVersion.objects.filter(stage=Stage.CURRENT).select_related("plugin"))
         current = [version.pk for version in versions]
-        costs = sorted((one.cost for one in agents_now()), key=lambda cost: (cost.budget - cost.tokens, cost.agent))
-        agents = Agent.objects.filter(plugin_version__in=current).count()
+        kept = kept_agents()
+        costs = sorted(
+            (one.cost for one in agents_now(kept=kept)), key=lambda cost: (cost.budget - cost.tokens, cost.agent)
+        )
         skills = Skill.objects.filter(plugin_version__in=current).count()
         _, number = in_force()
     kinds = Counter(one.traits.kind for one in functions)
@@ -100,7 +112,8 @@ def catalog_overview(tenant: UUID) -> Overview:
         over=tuple(cost for cost in costs if cost.over),
         full=tuple(found for version in versions if (found := plugin_over(version, functions)) is not None),
         plugins=len(versions),
-        agents=agents,
+        agents=len(kept.readable) + len(kept.unreadable),
+        unreadable=kept.unreadable,
         skills=skills,
         policy=number,
         errors=errors,
@@ -111,6 +124,6 @@ def catalog_overview(tenant: UUID) -> Overview:
 
 def plugin_over(version: PluginVersion, functions: tuple[Indexed, ...]) -> Finding | None:
     """The finding of a plugin whose definitions pass its budget (RULES T3)."""
-    name, budget = version.plugin.name, int(version.manifest.get("tool_tokens") or 16_000)
+    name, budget = version.plugin.name, kept_budget(version.manifest)
     costs = [Cost(one.label, one.tokens) for one in functions if one.plugin == name]
     return plugin_finding(MANIFEST, name, costs, budget)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from base import db
-from catalog.models import Agent, Function, Stage, Tool
+from catalog.models import Function, Stage, Tool
 from catalog.queries.functions import unseen
+from catalog.queries.kept_agents import KeptAgent, KeptAgents, kept_agents
 from catalog.queries.skills import Library, library_now
-from catalog.rules.agents import AgentSpec, from_json
+from catalog.rules.agents import AgentSpec
 from catalog.rules.budgets import AgentCost, agent_cost
 from catalog.rules.estimates import Cost, Definition, estimate
 from catalog.rules.grants import Name, granted, idle_grants
@@ -44,16 +45,16 @@ class _Catalog:
     unseen: frozenset[Name]
 
 
-def agents_now(only: str = "") -> tuple[Granted, ...]:
-    """Every agent of current plugin versions with its cost, by name; or the one of this name."""
-    rows = Agent.objects.filter(plugin_version__stage=Stage.CURRENT).select_related("plugin_version__plugin")
-    if only:
-        rows = rows.filter(name=only)
-    found = list(rows.order_by("name")[:1_000])
+def agents_now(only: str = "", *, kept: KeptAgents | None = None) -> tuple[Granted, ...]:
+    """Every agent of current plugin versions with its cost, by name; or the one of this name.
+
+    One whose kept file cannot be read is not among them. `kept` spares reading the agents once more.
+    """
+    found = (kept or kept_agents(only)).readable
     if not found:
         return ()
     catalog = _catalog()
-    return tuple(_granted(row, catalog) for row in found)
+    return tuple(_granted(one, catalog) for one in found)
 
 
 def agent_tokens(tenant: UUID, name: str) -> Granted | None:
@@ -92,11 +93,10 @@ def _catalog() -> _Catalog:
     return _Catalog(tools, tokens, frozenset(by_tool), library_now(), unseen(tools.values(), tokens))
 
 
-def _granted(row: Agent, catalog: _Catalog) -> Granted:
-    spec = from_json(row.definition)
+def _granted(one: KeptAgent, catalog: _Catalog) -> Granted:
+    spec, plugin = one.spec, one.plugin
     names = granted(spec.functions, catalog.tokens, unseen=catalog.unseen)
     wanted = {grant.partition(".")[0] for grant in spec.functions}
-    plugin = row.plugin_version.plugin.name
     index = catalog.library.index(plugin, spec.skills, {name.tool for name in names})
     return Granted(
         spec=spec,

@@ -13,11 +13,13 @@ from django.db.models import Count, Q, QuerySet
 from base import db
 from catalog.models import LintFinding, PluginVersion, Stage
 from catalog.queries.costs import agents_now
+from catalog.queries.kept_agents import kept_agents
+from catalog.queries.paging import A_PAGE, Paged, page_within
 from catalog.queries.policy_entries import standing_key
 from catalog.rules.budgets import BUDGET, agent_finding
 from catalog.rules.findings import Finding, Severity
+from catalog.rules.kept_agents import unreadable_finding
 
-A_PAGE: Final = 50
 _REMEMBERED: Final = 64  # tenants whose agents over budget a process keeps in mind
 OF_AGENTS: Final = "limits.tool_tokens"  # the key of an agent's budget
 
@@ -39,33 +41,15 @@ class FindingRow:
 
 
 @dataclass(frozen=True, slots=True)
-class FindingsPage:
+class FindingsPage(Paged[FindingRow]):
     """One page of findings, errors first. The counts beside the choices are of all there are."""
 
-    rows: tuple[FindingRow, ...]
-    found: int
-    page: int
     severities: tuple[tuple[Severity, int], ...]
     codes: tuple[tuple[str, int], ...]
     plugins: tuple[tuple[str, int], ...]
     tools: tuple[str, ...]
     waiting: tuple[str, ...]  # plugins that were not linted yet
     now: datetime
-
-    @property
-    def first(self) -> int:
-        """The place of the first row, from 1."""
-        return (self.page - 1) * A_PAGE + 1
-
-    @property
-    def last(self) -> int:
-        """The place of the last row."""
-        return self.first + len(self.rows) - 1
-
-    @property
-    def more(self) -> bool:
-        """Whether there is a page after it."""
-        return self.last < self.found
 
     @property
     def all(self) -> int:
@@ -90,7 +74,7 @@ def findings_page(
         fit_agents = [row for row in agents if _fits(row, severity, code, plugin, tool)]
         fit = kept.filter(_wanted(severity, code, plugin, tool))
         found = len(fit_agents) + fit.count()
-        page = max(1, min(page, -(-found // A_PAGE)))
+        page = page_within(page, found)
         rows = _slice(fit_agents, fit, (page - 1) * A_PAGE)
         versions = PluginVersion.objects.filter(stage=Stage.CURRENT, lint_report__isnull=True)
         waiting = tuple(versions.order_by("plugin__name").values_list("plugin__name", flat=True))
@@ -179,8 +163,13 @@ def _of_agents(tenant: UUID) -> tuple[FindingRow, ...]:
 def _agents(tenant: UUID, gate: int, listings: tuple[UUID, ...], minute: datetime) -> tuple[FindingRow, ...]:
     """By what it depends on, which is `standing_key`."""
     with db.read(tenant):
-        found = [(agent_finding(one.cost), one) for one in agents_now() if one.cost.over]
-    return tuple(FindingRow(finding, one.plugin, agent=one.spec.name) for finding, one in found if finding is not None)
+        kept = kept_agents()
+        found = [(agent_finding(one.cost), one) for one in agents_now(kept=kept) if one.cost.over]
+    unreadable = [
+        FindingRow(unreadable_finding(one.name, one.why), one.plugin, agent=one.name) for one in kept.unreadable
+    ]
+    over = [FindingRow(finding, one.plugin, agent=one.spec.name) for finding, one in found if finding is not None]
+    return (*unreadable, *over)
 
 
 def _row(one: LintFinding) -> FindingRow:

@@ -14,14 +14,14 @@ from uuid import UUID
 from django.db.models import Q
 
 from base import db, prepared
-from catalog.models import Agent, LintFinding, Stage
+from catalog.models import LintFinding, Stage
 from catalog.queries.function_index import Indexed, functions_of
-from catalog.rules.agents import from_json
+from catalog.queries.kept_agents import UnreadableAgent, kept_agents
+from catalog.queries.paging import A_PAGE, Paged, page_within
 from catalog.rules.findings import Severity
 from catalog.rules.function_filter import KINDS_FIRST, FunctionFilter, Order
 from catalog.rules.grants import Name, granted
 
-A_PAGE: Final = 50
 ANY: Final = "any"
 # each word in the name, the title, the description, or the name of an argument
 _WORD: Final = """(f.model_name ILIKE %s OR f.title ILIKE %s OR f.description ILIKE %s OR EXISTS (
@@ -50,35 +50,18 @@ class Choices:
     plugins: tuple[str, ...]
     agents: tuple[str, ...]
     codes: tuple[str, ...]
+    unreadable: tuple[UnreadableAgent, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionsPage:
+class FunctionsPage(Paged[FunctionRow]):
     """One page of the list. `found` counts what the filter lets through, `all` everything."""
 
-    rows: tuple[FunctionRow, ...]
-    found: int
     all: int
     tokens: int  # of everything found
-    page: int
     most: int  # the biggest figure of the page, for the bars
     choices: Choices
     now: datetime
-
-    @property
-    def first(self) -> int:
-        """The place of the first row, from 1."""
-        return (self.page - 1) * A_PAGE + 1
-
-    @property
-    def last(self) -> int:
-        """The place of the last row."""
-        return self.first + len(self.rows) - 1
-
-    @property
-    def more(self) -> bool:
-        """Whether there is a page after it."""
-        return self.last < self.found
 
 
 def functions_page(tenant: UUID, wanted: FunctionFilter, page: int = 1) -> FunctionsPage:
@@ -87,7 +70,7 @@ def functions_page(tenant: UUID, wanted: FunctionFilter, page: int = 1) -> Funct
     with db.read(tenant) as now:
         choices, grants = _choices(index, wanted.agent)
         fit = _fitting(index, wanted, grants)
-        page = max(1, min(page, -(-len(fit) // A_PAGE)))
+        page = page_within(page, len(fit))
         shown = fit[(page - 1) * A_PAGE : page * A_PAGE]
         found = _findings(shown)
     rows = tuple(FunctionRow(one, *found.get((one.tool, one.name), (0, 0))) for one in shown)
@@ -171,14 +154,15 @@ def _findings(shown: list[Indexed]) -> dict[tuple[str, str], tuple[int, int]]:
 
 def _choices(index: tuple[Indexed, ...], agent: str) -> tuple[Choices, tuple[str, ...] | None]:
     """The choices, and what the chosen agent is granted; None without one."""
-    agents = list(Agent.objects.filter(plugin_version__stage=Stage.CURRENT).order_by("name")[:1_000])
+    agents = kept_agents()
     codes = LintFinding.objects.filter(plugin_version__stage=Stage.CURRENT).exclude(function="")
-    one = next((row for row in agents if row.name == agent), None)
-    grants = None if not agent else () if one is None else from_json(one.definition).functions
+    one = next((row for row in agents.readable if row.name == agent), None)
+    grants = None if not agent else () if one is None else one.spec.functions
     choices = Choices(
         tools=tuple(dict.fromkeys(row.tool for row in index)),
         plugins=tuple(sorted({row.plugin for row in index})),
-        agents=tuple(dict.fromkeys(row.name for row in agents)),
+        agents=agents.names,
         codes=tuple(codes.order_by("code").values_list("code", flat=True).distinct()),
+        unreadable=agents.unreadable,
     )
     return choices, grants

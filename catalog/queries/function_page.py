@@ -1,21 +1,22 @@
 """One function as a page: what it takes, what it says of itself, what that means, and what policy says for whom."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from base import db
-from catalog.models import Agent, EntryApproval, Function, LintReport, Listing, Stage, Tool, Transport
+from catalog.models import EntryApproval, Function, LintReport, Listing, Stage, Tool, Transport
 from catalog.queries import policies
 from catalog.queries.finding_list import FindingRow, findings_of
+from catalog.queries.kept_agents import KeptAgent, UnreadableAgent, kept_agents
 from catalog.queries.policy_waiting import Sometimes, sometimes_of
 from catalog.queries.switch_rows import SwitchRow, on_over
 from catalog.queries.trust import approvals_of, approved_entries, ever_approved, traits_by, trusted_by
-from catalog.rules.agents import from_json
 from catalog.rules.estimates import ONE_IS_LONG, Definition, as_sent, estimate
 from catalog.rules.function_words import Hint, Meaning, Place, hints_of, meanings, why_kind
-from catalog.rules.grants import covers
+from catalog.rules.grants import Name, giving
 from catalog.rules.kinds import Traits, Undeclared, undeclared
 from catalog.rules.policy import Facts, Policy, judge
 from catalog.rules.policy_coverage import Entry, Outlook, cover, is_of_a_call
@@ -96,6 +97,7 @@ class FunctionPage:
     policy: int
     agents: tuple[GrantedTo, ...]
     agents_in_all: int
+    unreadable: tuple[UnreadableAgent, ...]
     findings: tuple[FindingRow, ...]
     linted: bool
     digest: str
@@ -143,7 +145,12 @@ def _page(row: Function, now: datetime) -> FunctionPage:
     (outlook,) = cover(policy, [entry], (), now).outlooks
     trouble = undeclared(row.annotations, trusted=trusted)
     sent = Definition(row.model_name, row.description, row.input_schema)
-    granted_to = _granted_to(row, new=tool.transport == Transport.URL and (tool.pk, row.name) not in ever)
+    kept = kept_agents()
+    granted_to = _granted_to(
+        kept.readable,
+        Name(tool.slug, row.name),
+        unseen=tool.transport == Transport.URL and (tool.pk, row.name) not in ever,
+    )
     rows = list(
         Function.objects.filter(tool__slug=tool.slug, name=row.name)
         .order_by("-pk")
@@ -183,6 +190,7 @@ def _page(row: Function, now: datetime) -> FunctionPage:
             for agent, plugin, grants in granted_to[:AGENTS_MOST]
         ),
         agents_in_all=len(granted_to),
+        unreadable=kept.unreadable,
         findings=findings_of(tool.slug, row.name),
         linted=LintReport.objects.filter(plugin_version=version).exists(),
         digest=row.entry_digest,
@@ -199,16 +207,10 @@ def _place(tool: Tool, listing: Listing) -> Place:
     return Place(remote, listing.can_cancel, listing.can_report, tool.timeout, tool.cleanup)
 
 
-def _granted_to(row: Function, *, new: bool) -> list[tuple[str, str, tuple[str, ...]]]:
-    """The agents that may call it. A pattern grants no entry of a remote server that nobody ever approved (C3)."""
-    agents = Agent.objects.filter(plugin_version__stage=Stage.CURRENT).select_related("plugin_version__plugin")
-    found = []
-    for agent in agents.order_by("name"):
-        grants = from_json(agent.definition).functions
-        giving = tuple(one for one in grants if covers(one, row.tool.slug, row.name) and not (new and "*" in one))
-        if giving:
-            found.append((agent.name, agent.plugin_version.plugin.name, giving))
-    return found
+def _granted_to(agents: Iterable[KeptAgent], name: Name, *, unseen: bool) -> list[tuple[str, str, tuple[str, ...]]]:
+    """The agents that may call it, with the grants that say so."""
+    found = [(one.name, one.plugin, giving(one.spec.functions, name, unseen=unseen)) for one in agents]
+    return [one for one in found if one[2]]
 
 
 def _says(policy: Policy, entry: Entry, agent: str, now: datetime) -> tuple[Says, ...]:

@@ -26,13 +26,13 @@ from catalog.models import (
 from catalog.rules.budgets import plugin_finding
 from catalog.rules.estimates import Cost
 from catalog.rules.findings import Finding
+from catalog.rules.kept_manifests import kept_figure, kept_tools
 from catalog.rules.manifest import MANIFEST
 from catalog.rules.version_diff import Changed, changes
 
 MOST: Final = 200  # plugins on a page
 MOST_VERSIONS: Final = 100
 MOST_PROBLEMS: Final = 100
-BUDGET: Final = 16_000  # tokens of a plugin whose manifest does not say
 STANDINGS: Final = ("here", "trouble", "new", "removed")
 
 
@@ -193,7 +193,7 @@ def _rows() -> list[PluginRow]:
         report = reports.get(version.pk)
         errors = report.errors if report is not None else 0
         number, tokens = functions.get(version.pk, (0, 0))
-        budget = int(budgets.get(version.pk) or BUDGET)
+        budget = kept_figure(budgets.get(version.pk))
         standing = _standing(
             removed=plugin.removed_at is not None,
             wrong=bool(down or errors),
@@ -327,7 +327,7 @@ def _contents(version: PluginVersion) -> dict[str, dict[str, Any]]:
     functions = Function.objects.filter(listing__in=list(listings.values_list("pk", flat=True)))
     arrival = Arrival.objects.filter(version=version).first()
     return {
-        "tool": {str(tool.get("id")): tool for tool in version.manifest.get("tools") or ()},
+        "tool": {tool.id: tool.written for tool in kept_tools(version.manifest)},
         "function": {
             f"{tool}.{name}": digest
             for tool, name, digest in functions.values_list("tool__slug", "name", "entry_digest")

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from base import db, ids
 from catalog.models import Connection, Stage, Tool
+from catalog.rules.kept_manifests import kept_tools
 from catalog.rules.secret_names import read_connection, read_name
 from tenants.models import Secret
 from tenants.operations.vault import OF_CALLS, OF_CHANNELS, PLAIN
@@ -71,8 +72,7 @@ def secrets_page(tenant: UUID) -> Vault:
 
 
 def _asked(tool: Tool) -> Sequence[str]:
-    listed = tool.plugin_version.manifest.get("tools", ())
-    return next((tuple(one.get("env", ())) for one in listed if one.get("id") == tool.slug), ())
+    return next((one.env for one in kept_tools(tool.plugin_version.manifest) if one.id == tool.slug), ())
 
 
 def _row(

@@ -1,23 +1,24 @@
 """The skills' pages: what there is to read, what reading it costs, and which agents see it and why (RULES M2–M4)."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
 from base import db, tokens
 from catalog.models import PluginVersion, Skill, Stage
 from catalog.queries.costs import Granted, agents_now
+from catalog.queries.kept_agents import UnreadableAgent, kept_agents
 from catalog.queries.skills import library_now
 from catalog.rules.lint_functions import MANUAL_LONG
 from catalog.rules.skills import full_name
 
 SHOWN: Final = 1_000
 VERSIONS_SHOWN: Final = 50
-_REMEMBERED: Final = 4_096  # skills whose figures a process keeps; the text of a version never changes
+_REMEMBERED: Final = 4_096  # skills whose figures a process keeps at least
+_counted: Final[dict[UUID, int]] = {}  # right for as long as it is kept: the text of a version never changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class SkillsPage:
     """The skills that fit a filter, of how many there are. `plugins` are those that bring any."""
 
     rows: tuple[SkillRow, ...]
+    unreadable: tuple[UnreadableAgent, ...]
     every: int
     plugins: tuple[str, ...]
 
@@ -99,6 +101,7 @@ class SkillPage:
     tokens: int
     manuals: tuple[Manual, ...]
     readers: tuple[Reader, ...]
+    unreadable: tuple[UnreadableAgent, ...]
     versions: tuple[SkillVersion, ...]
     now: datetime
 
@@ -108,13 +111,15 @@ def skills_page(tenant: UUID, *, words: str = "", plugin: str = "") -> SkillsPag
     with db.read(tenant):
         rows = Skill.objects.filter(plugin_version__stage=Stage.CURRENT).select_related("plugin_version__plugin")
         found = list(rows.defer("text").order_by("plugin_version__plugin__name", "name")[:SHOWN])
-        readers, manuals = _readers(agents_now()), _manuals()
+        kept = kept_agents()
+        readers, manuals = _readers(agents_now(kept=kept)), _manuals()
         wanted = [
             row
             for row in found
             if plugin in ("", row.plugin_version.plugin.name)
             and all(word in f"{_full(row)} {row.description}".casefold() for word in words.casefold().split())
         ]
+        figures = _tokens_of(row.pk for row in wanted)
         return SkillsPage(
             rows=tuple(
                 SkillRow(
@@ -122,12 +127,13 @@ def skills_page(tenant: UUID, *, words: str = "", plugin: str = "") -> SkillsPag
                     plugin=row.plugin_version.plugin.name,
                     version=row.plugin_version.version,
                     description=row.description,
-                    tokens=_tokens(row.pk),
+                    tokens=figures[row.pk],
                     manuals=tuple(manuals.get(_full(row), ())),
                     readers=tuple(readers.get(_full(row), ())),
                 )
                 for row in wanted
             ),
+            unreadable=kept.unreadable,
             every=len(found),
             plugins=tuple(sorted({row.plugin_version.plugin.name for row in found})),
         )
@@ -144,7 +150,10 @@ def skill_page(tenant: UUID, plugin: str, name: str, *, version: UUID | None = N
         if shown is None:
             return None
         library, full = library_now(), full_name(plugin, name)
-        current = shown.plugin_version.stage == Stage.CURRENT
+        current, kept = shown.plugin_version.stage == Stage.CURRENT, kept_agents()
+        manuals = [(tool, skills) for tool, skills in sorted(library.manuals.items()) if current and full in skills]
+        parts = {skill: library.ids[skill] for _, skills in manuals for skill in skills if skill in library.ids}
+        figures = _tokens_of([shown.pk, *parts.values()])
         return SkillPage(
             name=name,
             plugin=plugin,
@@ -152,13 +161,13 @@ def skill_page(tenant: UUID, plugin: str, name: str, *, version: UUID | None = N
             current=current,
             description=shown.description,
             text=shown.text,
-            tokens=_tokens(shown.pk),
+            tokens=figures[shown.pk],
             manuals=tuple(
-                Manual(tool, skills, sum(_tokens(library.ids[skill]) for skill in skills if skill in library.ids))
-                for tool, skills in sorted(library.manuals.items())
-                if current and full in skills
+                Manual(tool, skills, sum(figures[parts[skill]] for skill in skills if skill in parts))
+                for tool, skills in manuals
             ),
-            readers=tuple(_readers(agents_now()).get(full, ())) if current else (),
+            readers=tuple(_readers(agents_now(kept=kept)).get(full, ())) if current else (),
+            unreadable=kept.unreadable if current else (),
             versions=tuple(_versions(every, shown)),
             now=now,
         )
@@ -209,9 +218,16 @@ def _full(row: Skill) -> str:
     return full_name(row.plugin_version.plugin.name, row.name)
 
 
-@lru_cache(_REMEMBERED)
-def _tokens(skill: UUID) -> int:
-    """About what a skill comes to, counted as lint counts a manual."""
-    description, text = Skill.objects.values_list("description", "text").get(pk=skill)
-    (count,) = tokens.counts([f"{description}\n{text}"])
-    return count
+def _tokens_of(skills: Iterable[UUID]) -> Mapping[UUID, int]:
+    """About what each of these skills comes to, counted as lint counts a manual. One query, or none."""
+    wanted = set(skills)
+    found = {pk: count for pk in wanted if (count := _counted.get(pk)) is not None}
+    if len(found) < len(wanted):
+        rows = list(Skill.objects.filter(pk__in=wanted - found.keys()).values_list("pk", "description", "text"))
+        counts = tokens.counts([f"{description}\n{text}" for _, description, text in rows])
+        counted = dict(zip((pk for pk, _, _ in rows), counts, strict=True))
+        if len(_counted) > _REMEMBERED:
+            _counted.clear()
+        _counted.update(counted)
+        found |= counted
+    return found

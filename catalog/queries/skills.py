@@ -7,20 +7,32 @@ from uuid import UUID
 from django.db.models import Q
 
 from catalog.models import Agent, PluginVersion, Skill, Stage
+from catalog.rules.kept_manifests import kept_tools
 from catalog.rules.skills import IndexLine, full_name, index_of
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """The skills of some plugin versions by their full names `<plugin>/<skill>`, and the manuals of their tools."""
+    """The skills of some plugin versions by their full names `<plugin>/<skill>`, and the manuals of their tools.
+
+    `in_manuals` are the skills of all their manuals, also where two of the plugins have a tool of one id.
+    """
 
     descriptions: Mapping[str, str]
     manuals: Mapping[str, tuple[str, ...]]
     ids: Mapping[str, UUID]
+    in_manuals: frozenset[str]
 
     def index(self, plugin: str, wanted: Iterable[str], tools: Collection[str]) -> tuple[IndexLine, ...]:
         """The index of an agent of this plugin that names these skills and is granted something of these tools."""
-        return index_of(plugin, tuple(wanted), tools, manuals=self.manuals, there=self.descriptions)
+        return index_of(
+            plugin,
+            tuple(wanted),
+            tools,
+            manuals=self.manuals,
+            there=self.descriptions,
+            in_manuals=self.in_manuals,
+        )
 
 
 def library_now() -> Library:
@@ -43,17 +55,20 @@ def library_of(agent: Agent) -> Library:
 def _library(versions: Iterable[tuple[UUID, str, Mapping[str, object]]]) -> Library:
     plugins: dict[UUID, str] = {}
     manuals: dict[str, tuple[str, ...]] = {}
+    in_manuals: set[str] = set()
     for pk, plugin, manifest in versions:
         plugins[pk] = plugin
-        tools = manifest.get("tools")
-        for tool in tools if isinstance(tools, list) else ():
-            manuals[str(tool["id"])] = tuple(full_name(plugin, skill) for skill in tool.get("manual") or ())
+        for tool in kept_tools(manifest):
+            manuals[tool.id] = tuple(full_name(plugin, skill) for skill in tool.manual)
+            in_manuals.update(manuals[tool.id])
     rows = Skill.objects.filter(plugin_version__in=plugins).order_by("name")
     found = [
         (full_name(plugins[version], name), description, pk)
         for pk, version, name, description in rows.values_list("pk", "plugin_version_id", "name", "description")
     ]
-    return Library({name: said for name, said, _ in found}, manuals, {name: pk for name, _, pk in found})
+    return Library(
+        {name: said for name, said, _ in found}, manuals, {name: pk for name, _, pk in found}, frozenset(in_manuals)
+    )
 
 
 def text_of(skill: UUID) -> str:

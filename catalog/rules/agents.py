@@ -1,7 +1,7 @@
 """`agents/*.yaml`: who runs, with what instructions, functions and limits; and the rehearsal of a model."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from catalog.rules.fields import Fields, Notes
@@ -92,35 +92,6 @@ def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
     _one_mind(fields, agent)
     fields.done()
     return agent
-
-
-def as_json(agent: AgentSpec) -> dict[str, Any]:
-    """An agent as JSON, to keep with its plugin's version; `from_json` reads it back."""
-    return asdict(agent)
-
-
-class Unreadable(ValueError):
-    """What is kept of an agent is not what this version writes."""
-
-
-def from_json(definition: Mapping[str, Any]) -> AgentSpec:
-    """The agent that `as_json` wrote, also after its lists went through JSON. Raises `Unreadable`."""
-    try:
-        return _read_back(definition)
-    except (AttributeError, KeyError, TypeError) as error:
-        raise Unreadable(f"the kept agent file cannot be read any more ({error}); load its plugin again") from error
-
-
-def _read_back(definition: Mapping[str, Any]) -> AgentSpec:
-    kept = dict(definition)
-    kept["limits"] = Limits(**kept["limits"])
-    kept["rehearsal"] = tuple(
-        RehearsalTurn(turn["say"], tuple(RehearsalCall(**call) for call in turn["calls"]), turn.get("continues"))
-        for turn in kept["rehearsal"]
-    )
-    for name in ("harness", "functions", "skills"):
-        kept[name] = tuple(kept[name])
-    return AgentSpec(**kept)
 
 
 def fill_turn(turn: RehearsalTurn, values: Values) -> RehearsalTurn:

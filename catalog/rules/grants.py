@@ -107,18 +107,12 @@ def granted(
     one is never granted by itself; a grant that writes the whole name does (RULES C3).
     """
     wanted = tuple(grants)
-    return tuple(
-        sorted(
-            {
-                name
-                for name in available
-                if any(
-                    covers(grant, name.tool, name.function) and ("*" not in grant or name not in unseen)
-                    for grant in wanted
-                )
-            }
-        )
-    )
+    return tuple(sorted({name for name in available if giving(wanted, name, unseen=name in unseen)}))
+
+
+def giving(grants: Iterable[str], name: Name, *, unseen: bool = False) -> tuple[str, ...]:
+    """The grants that give this function, in their order. One that is `unseen` is given by its whole name alone."""
+    return tuple(grant for grant in grants if covers(grant, name.tool, name.function) and not (unseen and "*" in grant))
 
 
 def idle_grants(grants: Iterable[str], available: Iterable[Name]) -> tuple[str, ...]:

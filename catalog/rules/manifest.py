@@ -13,6 +13,7 @@ MANIFEST: Final = "oz0-plugin.yaml"
 TIMEOUT: Final = 60.0  # seconds a call may take where its tool does not say otherwise
 TOOL_ID_LONGEST: Final = 48
 MANUAL_MOST: Final = 8
+PLUGIN_TOKENS: Final = 16_000  # what a plugin's definitions may come to where its manifest does not say otherwise
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 RESERVED_TOOL: Final = "oz"  # the platform's own functions are sent as oz__… (RULES C8)
 
@@ -54,7 +55,7 @@ class Manifest:
     tools: tuple[ToolSpec, ...]
     agents: tuple[str, ...]
     skills: tuple[str, ...]
-    tool_tokens: int = 16_000
+    tool_tokens: int = PLUGIN_TOKENS
 
 
 def read_manifest(notes: Notes, content: bytes) -> Manifest | None:
@@ -66,7 +67,7 @@ def read_manifest(notes: Notes, content: bytes) -> Manifest | None:
     manifest = Manifest(
         name=name,
         version=_version(fields),
-        tool_tokens=fields.count("tool_tokens", 16_000, most=1_000_000),
+        tool_tokens=fields.count("tool_tokens", PLUGIN_TOKENS, most=1_000_000),
         tools=tuple(_tool(tool, name) for tool in fields.maps("tools")),
         agents=_folders(fields, "agents"),
         skills=_folders(fields, "skills"),

@@ -27,13 +27,14 @@ class IndexLine:
     """One skill in an agent's index, by its full name `<plugin>/<skill>`: why it is there, and whose it is.
 
     `granted`: the agent's file names it. `manual_of` are the tools whose manual it is a part of and of which the agent
-    is granted any function.
+    is granted any function. `is_manual`: it is a part of some tool's manual, whether or not the agent may call that.
     """
 
     name: str
     description: str
     granted: bool
     manual_of: tuple[str, ...]
+    is_manual: bool = False
 
     @property
     def plugin(self) -> str:
@@ -41,8 +42,11 @@ class IndexLine:
         return self.name.partition("/")[0]
 
     def taints(self, agents_plugin: str) -> bool:
-        """Whether reading it taints a job of an agent of this plugin: another plugin's manual does (RULES M3)."""
-        return bool(self.manual_of) and self.plugin != agents_plugin
+        """Whether reading it taints a job of an agent of this plugin: another plugin's manual does (RULES M3).
+
+        However it came into the index: an agent's file that names it makes it no text of the agent's own plugin.
+        """
+        return self.is_manual and self.plugin != agents_plugin
 
 
 def full_name(plugin: str, skill: str) -> str:
@@ -57,11 +61,13 @@ def index_of(
     *,
     manuals: Mapping[str, Sequence[str]],
     there: Mapping[str, str],
+    in_manuals: Collection[str] = (),
 ) -> tuple[IndexLine, ...]:
     """The index of an agent of `plugin` whose file names the skills `wanted`, granted any function of these `tools`.
 
-    `manuals` are the skills of each tool's manual and `there` every skill's description, both by full names. What the
-    file names first comes first, then the manuals by tool. A skill that is not there is left out.
+    `manuals` are the skills of each tool's manual and `there` every skill's description, both by full names;
+    `in_manuals` are the skills that are in any manual there is. What the file names first comes first, then the
+    manuals by tool. A skill that is not there is left out.
     """
     named = [full_name(plugin, skill) for skill in wanted]
     of: dict[str, list[str]] = {}
@@ -69,7 +75,7 @@ def index_of(
         for skill in manuals.get(tool, ()):
             of.setdefault(skill, []).append(tool)
     return tuple(
-        IndexLine(name, there[name], name in named, tuple(of.get(name, ())))
+        IndexLine(name, there[name], name in named, tuple(of.get(name, ())), name in of or name in in_manuals)
         for name in dict.fromkeys([*named, *of])
         if name in there
     )

@@ -5,6 +5,7 @@ from django.views.decorators.http import require_GET
 
 from base.htmx import page as answer
 from catalog.queries.agent_pages import AgentFilter, agent_page, agents_page, request_of
+from catalog.queries.kept_agents import unreadable_agent
 from catalog.views.catalog import ABOUT
 from tenants.views.place import seat_of
 
@@ -29,7 +30,10 @@ def agents(request: HttpRequest) -> HttpResponse:
 def agent(request: HttpRequest, name: str) -> HttpResponse:
     """One agent and what its model is sent; `?shown=` opens one definition."""
     shown = request.GET.get("shown", "")[:200]
-    page = agent_page(seat_of(request).tenant, name, shown=shown)
+    tenant = seat_of(request).tenant
+    page = agent_page(tenant, name, shown=shown)
+    if page is None and (unreadable := unreadable_agent(tenant, name)):
+        return answer(request, "catalog/unreadable_agent.html", {"agent": unreadable})
     if page is None or (shown and not page.shown):
         raise Http404
     return answer(request, "catalog/agent.html", {"page": page, "shown": shown, **ABOUT})

@@ -11,6 +11,7 @@ from uuid import UUID
 from base import db, ids
 from catalog.models import Agent
 from catalog.queries import functions, switches
+from catalog.rules.kept_agents import Unreadable, from_json
 from catalog.rules.switching import Mode
 from jobs.models import Call, Hold, Job, JobCounter, Starter
 from jobs.operations import bodies, events, intake, moves
@@ -58,10 +59,22 @@ def ask_again(*, call_id: UUID, person: int) -> Asked:
     if job.state == JobState.CANCELLING:
         raise CannotAsk("its job is being stopped; ask again once it has ended")
     lives = job.state not in JOB_FINAL
-    into = job if lives and call.run_number == job.run_number else _job_for(call, job, person)
+    same_run = lives and call.run_number == job.run_number
+    _readable(job.agent if same_run else functions.current_agent(job.agent_name))
+    into = job if same_run else _job_for(call, job, person)
     wanted = Wanted(call.model_name, bodies.arguments_of(call), "")
     (new,) = intake.submit(job=into, turn=None, wanted=[wanted], now=now, again_of=call.pk)
     return _asked(new, job)
+
+
+def _readable(agent: Agent | None) -> None:
+    """Its call can be taken in: what is kept of the agent can be read."""
+    if agent is None:
+        return
+    try:
+        from_json(agent.definition)
+    except Unreadable as error:
+        raise CannotAsk(f"its agent {agent.name!r} is unreadable: {error}") from error
 
 
 def _asked(new: Call, job: Job, *, before: bool = False) -> Asked:

@@ -77,6 +77,18 @@ def end(
     events.judge_later(job.pk)
 
 
+def fail_for_agent(job: Job, detail: str, *, now: datetime) -> None:
+    """Begin to end a job whose agent cannot be used, FAILED. As for `end`, the caller holds it alone."""
+    end(
+        job,
+        ends_as=JobState.FAILED,
+        reason=Why.AGENT_ERROR,
+        failure_kind=Why.AGENT_ERROR,
+        detail=detail,
+        now=now,
+    )
+
+
 def _note_who(job: Job, person: int | None) -> None:
     if person is not None and job.cancel_requested_by_id is None:
         job.cancel_requested_by_id = person

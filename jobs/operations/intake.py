@@ -12,10 +12,11 @@ from base import canonical, db, ids
 from base.canonical import digest_of_any
 from catalog.models import Function
 from catalog.queries import functions, switches
-from catalog.rules.agents import AgentSpec, Unreadable, from_json
+from catalog.rules.agents import AgentSpec
 from catalog.rules.answers import storable
 from catalog.rules.estimates import Definition
 from catalog.rules.grants import SEPARATOR
+from catalog.rules.kept_agents import Unreadable, from_json
 from catalog.rules.policy import Allow, Ask, Refuse
 from catalog.rules.switching import Mode
 from jobs import wake

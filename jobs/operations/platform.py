@@ -14,9 +14,10 @@ from uuid import UUID
 
 from base import canonical, db
 from catalog.queries import looking_up, skills
-from catalog.rules.agents import AgentSpec, from_json
+from catalog.rules.agents import AgentSpec
 from catalog.rules.estimates import Definition, as_sent
 from catalog.rules.grants import SEPARATOR
+from catalog.rules.kept_agents import from_json
 from catalog.rules.looking_up import near
 from catalog.rules.platform import (
     CALL,

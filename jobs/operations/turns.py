@@ -7,8 +7,8 @@ from uuid import UUID
 from base import db
 from base.figures import plural
 from catalog.queries import switches
-from catalog.rules.agents import Unreadable, from_json
 from catalog.rules.answers import storable
+from catalog.rules.kept_agents import Unreadable, from_json
 from catalog.rules.switching import Mode
 from jobs.models import Call, Job, Node, Turn
 from jobs.operations import cancel, events, intake, masking, moves
@@ -37,14 +37,7 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
         try:
             agent = from_json(job.agent.definition)
         except Unreadable as error:
-            cancel.end(
-                job,
-                ends_as=JobState.FAILED,
-                reason=Why.AGENT_ERROR,
-                failure_kind=Why.AGENT_ERROR,
-                detail=str(error),
-                now=now,
-            )
+            cancel.fail_for_agent(job, str(error), now=now)
             return None
         if job.turns_made >= agent.limits.turns:
             limit = f"its agent may take {plural(agent.limits.turns, 'turn')} (limits.turns)"
@@ -167,7 +160,11 @@ def _go_on(job: Job, turn: Turn, answer: TurnAnswer, *, say: str) -> None:
     if not wanted:
         moves.job(job, JobState.COMPLETED, reason=Why.DONE, now=now, output=say)
         return
-    most = from_json(job.agent.definition).limits.calls
+    try:
+        most = from_json(job.agent.definition).limits.calls
+    except Unreadable as error:
+        cancel.fail_for_agent(job, str(error), now=now)
+        return
     if job.calls_made + len(wanted) > most:
         limit = f"its agent may make {plural(most, 'call')} (limits.calls)"
         cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit", detail=limit, now=now)

@@ -10,7 +10,6 @@ import json
 import os
 import queue
 import signal
-import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import click
 
 from base import folders, ids
 from base.clock import boot_time
+from base.ports import listens
 from catalog.rules import listing_file
 from catalog.rules.findings import Finding
 from catalog.rules.lint import costs_of, lint, not_taken, unreadable
@@ -109,7 +109,7 @@ class Follower:
                         self._on_tried(self._trying, trial)
             except queue.Empty:
                 self._look_around()
-            if not self._greeted and (_listens(self._url) or time.monotonic() > patience):
+            if not self._greeted and (listens(int(self._url.rpartition(":")[2])) or time.monotonic() > patience):
                 self._greeted = True
                 self._tell(news.Begun(self._url, self._workplace.link(self._url), str(self._workplace.home)))
 
@@ -248,13 +248,6 @@ def _not_listed(tool: str, failed: NotListed, folder: str) -> Problem:
 def _told(text: str) -> Problem:
     said, _, fix = text.partition(" fix: ")
     return Problem(MANIFEST, 0, "", said, fix or "mend it and save")
-
-
-def _listens(url: str) -> bool:
-    port = int(url.rpartition(":")[2])
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _now() -> str:

@@ -15,6 +15,7 @@ from typing import Final
 
 import psutil
 
+from base.ports import listens
 from studio import program
 from studio.embedded import kept
 from studio.embedded.failure import CannotStart, Interrupted
@@ -177,13 +178,6 @@ def _addresses(supervisor: Supervisor, terminal: Terminal, wanted: Wanted) -> di
 def oz0(*words: str) -> list[str]:
     """The command line of the product's own `oz0` with these words."""
     return program.command("studio.cli", *words)
-
-
-def listens(port: int) -> bool:
-    """Whether something on this machine takes connections at the port."""
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _wait_for_port(wanted: Wanted, seconds: float) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from base.ports import listens
 from studio import embedded
 from studio.embedded.roles import APP, OWNER
 from tests.faults.processes import until
@@ -94,11 +94,6 @@ class Running:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
         self.reader.join(10)
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_the_steps_of_compose_bring_up_a_studio_on_services_of_ones_own(given: dict[str, str]) -> None:

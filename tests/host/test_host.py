@@ -15,7 +15,8 @@ from base import db
 from catalog.models import Agent, Function, Listing, ServerLog, Tool
 from catalog.operations import listings, plugins
 from catalog.operations.server_logs import MOST_LINES
-from catalog.rules.agents import AgentSpec, RehearsalCall, RehearsalTurn, as_json
+from catalog.rules.agents import AgentSpec, RehearsalCall, RehearsalTurn
+from catalog.rules.kept_agents import as_json
 from jobs.models import Call, Job, Starter
 from jobs.operations import intake
 from jobs.rules.states import JOB_FINAL, CallState, JobState

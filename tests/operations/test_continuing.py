@@ -8,7 +8,8 @@ import pytest
 
 from base import db, ids
 from catalog.models import Agent
-from catalog.rules.agents import AgentSpec, Limits, RehearsalCall, RehearsalTurn, as_json
+from catalog.rules.agents import AgentSpec, Limits, RehearsalCall, RehearsalTurn
+from catalog.rules.kept_agents import as_json
 from jobs.agent import models
 from jobs.models import Call, Event, Job
 from jobs.operations import turns

@@ -206,6 +206,25 @@ def test_its_own_plugins_manual_and_a_skill_its_file_names_taint_nothing(world: 
     assert (read.state, look.state) == (CallState.SUCCEEDED, CallState.REFUSED), "the control"
 
 
+@pytest.mark.rule("M3")
+def test_another_plugins_manual_taints_also_where_the_agents_own_file_names_it(world: World, tmp_path: Path) -> None:
+    a_policy(world, a_rule("careful", "refuse", tainted=True))
+    reader = FILES["crew"]["agents/reader.yaml"]
+    assert "functions: [depot.look, depot.note]" in reader
+    named = reader.replace("depot.look, depot.note", "elsewhere.*").replace("depot/spare", "depot/spare, depot/careful")
+    quiet = named.partition("rehearsal:\n")[0] + 'rehearsal:\n  - say: "nothing"\n'
+    registered(world.tenant, tmp_path, "crew", {"agents/reader.yaml": quiet})
+    assert index_of(world, "reader")["depot/careful"] == (True, ()), "it may call nothing of the tool"
+    control, job = started(world, "reader"), started(world, "reader")
+    a_modelled_turn(world, control, ("oz__skill", {"name": "depot/spare"}))
+    assert see(world, Job, control).tainted_at is None, "in no manual, and named by the agent's author"
+    (read,) = a_modelled_turn(world, job, ("oz__skill", {"name": "depot/careful"}))
+    assert told(world, read.pk) == CAREFUL
+    assert see(world, Job, job).tainted_by == "depot/careful"
+    (event,) = events_of(world, job, "job.tainted")
+    assert event.data == {"skill": "depot/careful", "tools": []}
+
+
 # --- lazy loading ------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from base import db
 from base.folders import BadFolder
 from catalog.models import Agent, Plugin, PluginVersion, Stage, Tool
 from catalog.operations.plugins import Registered, register
-from catalog.rules.agents import from_json
+from catalog.rules.kept_agents import from_json
 from catalog.rules.problems import BadPlugin
 from jobs.operations.servers import server_of
 from tenants.models import AuditEntry

@@ -7,7 +7,8 @@ import pytest
 
 from base import db, ids
 from catalog.models import Agent, Listing, Scope
-from catalog.rules.agents import AgentSpec, as_json
+from catalog.rules.agents import AgentSpec
+from catalog.rules.kept_agents import as_json
 from jobs.models import Call, Job, Starter
 from jobs.operations import intake, turns
 from jobs.operations.bodies import LARGE, arguments_of

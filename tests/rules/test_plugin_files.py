@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from catalog.rules.agents import AgentSpec, Limits, RehearsalCall, as_json, fill_turn, from_json
+from catalog.rules.agents import AgentSpec, Limits, RehearsalCall, fill_turn
+from catalog.rules.kept_agents import as_json, from_json
 from catalog.rules.manifest import command
 from catalog.rules.plugins import PluginSpec, digest_of, read_plugin
 from catalog.rules.problems import BadPlugin
