@@ -24,7 +24,7 @@ from approvals.views import (
 from catalog.api import tokens
 from catalog.views import agents, catalog, connections, findings, functions, plugins, policy, secrets, skills
 from jobs.views import lists as jobs
-from jobs.views import trace
+from jobs.views import starting, trace
 from studio import pages
 from tenants.views import account, audit, joining, people, programs, provider, sign_in, workspaces
 from tenants.views import tokens as tokens_of_people
@@ -47,7 +47,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sign-in/link/<str:token>/", sign_in.sign_in_link, name="sign-in-link"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),
     path("jobs/", jobs.jobs, name="jobs"),
-    path("jobs/new/", jobs.new_job, name="new-job"),
+    path("jobs/new/", starting.new_job, name="new-job"),
     path("jobs/<str:shown>/", trace.job, name="job"),
     path("jobs/<str:shown>/stop/", trace.stop_job, name="stop-job"),
     path("calls/<str:shown>/", trace.call, name="call"),

@@ -12,25 +12,24 @@ from django.views.decorators.http import require_http_methods
 
 from approvals.operations.decide import AsksAnew, MayNot, Person, decide
 from approvals.queries.edit_page import EditPage, Looked, edit_page, look
-from approvals.rules import edit_form
 from approvals.rules.deciding import Decider, still_to_come, why_not_decide
 from approvals.views.waiting_list import hold_id_of, wanted_of
 from base import ids
 from base.htmx import page as answer
 from base.text import pretty
+from catalog.rules import filling_form
 from jobs.operations.editing import BadArguments
 from jobs.operations.holds import Answer, BadAnswer
 from tenants.views.place import actor_of, seat_of
 
 LONGEST: Final = 1_000_000  # characters
-FIELD: Final = "field:"
 
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
     """What stands in the form: fields, or a text of JSON. `arguments` is what they spell, to be read by the call."""
 
-    fields: tuple[edit_form.Field, ...] | None
+    fields: tuple[filling_form.Field, ...] | None
     text: str
     arguments: Any
 
@@ -62,7 +61,7 @@ def edit_arguments(request: HttpRequest, shown: str) -> HttpResponse:
 
 
 def _begun(request: HttpRequest, page: EditPage) -> _Typed:
-    fields = None if request.GET.get("as") == "json" else edit_form.fields(page.schema, page.arguments)
+    fields = None if request.GET.get("as") == "json" else filling_form.fields(page.schema, page.arguments)
     return _Typed(fields, pretty(page.arguments), page.arguments)
 
 
@@ -71,12 +70,12 @@ def _typed(request: HttpRequest, page: EditPage) -> _Typed:
     if "arguments" in request.POST:
         text = request.POST["arguments"][: LONGEST + 1]
         return _Typed(None, text, text)
-    given = {name[len(FIELD) :]: str(value) for name, value in request.POST.items() if name.startswith(FIELD)}
-    fields = edit_form.fields(page.schema, page.arguments)
+    fields = filling_form.fields(page.schema, page.arguments)
     if fields is None:
         return _Typed(None, pretty(page.arguments), page.arguments)
-    value = edit_form.typed(fields, given)
-    return _Typed(edit_form.filled(fields, given), pretty(value), value)
+    filled = filling_form.filled(fields, {name: str(value) for name, value in request.POST.items()})
+    value = filling_form.typed(filled)
+    return _Typed(filled, pretty(value), value)
 
 
 def _look(request: HttpRequest, page: EditPage, typed: _Typed) -> HttpResponse:
@@ -123,15 +122,10 @@ def _show(
 ) -> HttpResponse:
     context: Mapping[str, Any] = {
         "page": page,
-        "fields": [(one, [what for path, what in troubles if _about(path, one.name)]) for one in typed.fields or ()],
+        "fields": filling_form.beside(typed.fields or (), troubles),
         "text": typed.text,
         "troubles": troubles,
         "looked": looked,
         "filters": wanted_of(request).query,
-        "prefix": FIELD,
     }
     return answer(request, "approvals/edit.html", context, status=status)
-
-
-def _about(path: str, name: str) -> bool:
-    return path == f"$.{name}" or path.startswith((f"$.{name}.", f"$.{name}["))

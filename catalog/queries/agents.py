@@ -5,14 +5,16 @@ from uuid import UUID
 
 from base import db
 from catalog.queries.kept_agents import kept_agents
+from catalog.rules.agents import AgentSpec
 
 
 @dataclass(frozen=True, slots=True)
 class AgentChoice:
-    """One agent of a current plugin version; `takes` names its input. `why_not` says why its file cannot be read."""
+    """One agent of a current plugin version. Without a `spec` its file cannot be read, for the reason `why_not`."""
 
     name: str
-    takes: str
+    plugin: str
+    spec: AgentSpec | None
     why_not: str = ""
 
 
@@ -20,6 +22,6 @@ def agent_choices(tenant: UUID) -> list[AgentChoice]:
     """All agents of current plugin versions, by name."""
     with db.read(tenant):
         found = kept_agents()
-    choices = [AgentChoice(one.name, ", ".join(one.spec.input)) for one in found.readable]
-    choices += [AgentChoice(one.name, "", one.why) for one in found.unreadable]
+    choices = [AgentChoice(one.name, one.plugin, one.spec) for one in found.readable]
+    choices += [AgentChoice(one.name, one.plugin, None, one.why) for one in found.unreadable]
     return sorted(choices, key=lambda one: one.name)

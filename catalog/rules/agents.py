@@ -8,6 +8,7 @@ from catalog.rules.fields import Fields, Notes
 from catalog.rules.grants import SEPARATOR, covers, grant_trouble, model_name
 from catalog.rules.manifest import RESERVED_TOOL
 from catalog.rules.platform import OWN_NAMES
+from catalog.rules.schemas import CannotJudge, misfit, schema_trouble
 from catalog.rules.templates import Allowed, Values, fill, fill_text, texts_in, trouble
 
 REHEARSAL: Final = "rehearsal"
@@ -49,8 +50,8 @@ class AgentSpec:
     """One agent. It has a `model`, or a `harness`: a program that is the agent.
 
     `on_unknown` is `ask`, `fail`, or None where the starter decides (RULES U5). `input` holds the names a job may be
-    started with and their defaults; `rehearsal` is filled only when `model` is `rehearsal`. `file` is where in its
-    plugin it was read, empty when nobody knows.
+    started with and their defaults, `input_schema` JSON Schemas of some of them; `rehearsal` is filled only when
+    `model` is `rehearsal`. `file` is where in its plugin it was read, empty when nobody knows.
     """
 
     name: str
@@ -65,6 +66,7 @@ class AgentSpec:
     input: Mapping[str, Any] = field(default_factory=dict)
     rehearsal: tuple[RehearsalTurn, ...] = ()
     file: str = ""
+    input_schema: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
@@ -88,6 +90,7 @@ def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
         input=inputs,
         rehearsal=_rehearsal(fields, _Callable(functions, loading == "lazy"), frozenset(inputs)),
         file=notes.file,
+        input_schema=_input_schema(fields, inputs),
     )
     _one_mind(fields, agent)
     fields.done()
@@ -152,6 +155,37 @@ def _input(fields: Fields) -> dict[str, Any]:
             continue
         found[name] = item.plain()
     return found
+
+
+def _input_schema(fields: Fields, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked of some inputs: a JSON Schema by name, which the input's own default fits."""
+    named = fields.map("input_schema")
+    found: dict[str, Any] = {}
+    for name in named.names() if named else ():
+        item = named.take(name) if named else None
+        schema = item.plain() if item else None
+        if named is None:
+            continue
+        if name not in inputs:
+            takes = ", ".join(sorted(inputs)) or "none"
+            named.note(name, "is no input of the agent", f"name it in `input:` with its default; there are: {takes}")
+        elif not isinstance(schema, dict):
+            named.note(name, "is not a JSON Schema", "write a map, such as {type: integer, minimum: 1}")
+        elif trouble := schema_trouble(schema):
+            named.note(name, f"cannot be used as a JSON Schema: {trouble}", "write one such as {enum: [slow, fast]}")
+        elif (wrong := _misfit(inputs[name], schema)) is not None:
+            named.note(name, f"does not take the input's own default: {wrong}", "mend the default or the schema")
+        else:
+            found[name] = schema
+    return found
+
+
+def _misfit(value: Any, schema: Mapping[str, Any]) -> str | None:
+    try:
+        wrong = misfit(value, schema)
+    except CannotJudge as error:
+        return str(error)
+    return None if wrong is None else wrong.what
 
 
 def _is_input_name(name: str) -> bool:

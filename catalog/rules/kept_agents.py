@@ -45,6 +45,8 @@ def _read_back(definition: Any) -> AgentSpec:
     for name in ("harness", "functions", "skills"):
         kept[name] = tuple(_text(name, one) for one in _list(name, kept.get(name, ())))
     _map("input", kept.get("input", {}))
+    for schema in _map("input_schema", kept.get("input_schema", {})).values():
+        _map("input_schema", schema)
     kept["limits"] = Limits(**{name: _count(name, most) for name, most in _map("limits", kept["limits"]).items()})
     kept["rehearsal"] = tuple(_turn(_map("a turn", turn)) for turn in _list("rehearsal", kept["rehearsal"]))
     return AgentSpec(**kept)

@@ -12,6 +12,7 @@ from base import canonical, db, ids
 from base.canonical import digest_of_any
 from catalog.models import Function
 from catalog.queries import functions, switches
+from catalog.rules.agent_input import asked_of
 from catalog.rules.agents import AgentSpec
 from catalog.rules.answers import storable
 from catalog.rules.estimates import Definition
@@ -25,7 +26,7 @@ from jobs.operations import bodies, events, holds, masking, moves, verdicts
 from jobs.operations.platform import Asked, Platform
 from jobs.queries import history, locks
 from jobs.queries.tables import JOBS
-from jobs.rules.arguments import canonical_value, misfit, unkeepable
+from jobs.rules.arguments import canonical_value, misfit, misfits, unkeepable
 from jobs.rules.keys import activity_key
 from jobs.rules.orders import Result
 from jobs.rules.secrets import Path
@@ -37,7 +38,14 @@ TITLE: Final = 200
 
 
 class CannotStart(ValueError):
-    """A job that cannot be started; the message says why and what to do."""
+    """A job that cannot be started; the message says why and what to do.
+
+    `troubles` are (path in the input, what is wrong there), where it is that.
+    """
+
+    def __init__(self, message: str, *troubles: tuple[str, str]) -> None:
+        super().__init__(message)
+        self.troubles = troubles
 
 
 class StartedOtherwise(CannotStart):
@@ -148,7 +156,11 @@ def _input(spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:
         raise CannotStart(f"the input cannot be kept exactly: {error}") from error
     if trouble := unkeepable(given):
         raise CannotStart(f"the input cannot be kept exactly: {trouble}")
-    return {**spec.input, **given}
+    value = {**spec.input, **given}
+    if wrong := misfits(value, asked_of(spec)):
+        told = "; ".join(f"{path.removeprefix('$.')}: {what}" for path, what in wrong)
+        raise CannotStart(f"the input is not what the agent takes: {told}", *wrong)
+    return value
 
 
 def submit(

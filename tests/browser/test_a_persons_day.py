@@ -41,9 +41,11 @@ def person(up: Studio, browser: Browser) -> Iterator[Page]:
 
 def start_job(page: Page, agent: str, **given: object) -> str:
     """Start a job as a person does; returns the address of its trace, which is open."""
-    page.goto(f"/jobs/new/?agent={agent}")
-    page.get_by_label("Agent").select_option(agent)
-    page.get_by_label("Input").fill(json.dumps(given) if given else "")
+    page.goto("/jobs/new/")
+    page.get_by_label("Agent", exact=True).select_option(agent)
+    expect(page.locator("[name=for]")).to_have_value(agent)
+    for name, value in given.items():
+        page.locator(f"[name='field:{name}']").fill(str(value))
     page.get_by_role("button", name="Start", exact=True).click()
     page.wait_for_url(re.compile("/jobs/job_"))
     return page.url

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from approvals.rules import edit_form
 from base import db, ids
 from catalog.models import Function
+from catalog.rules import filling_form
 from jobs.models import Call, Hold
 from jobs.rules.orders import End
 from jobs.rules.states import CallState
@@ -148,10 +148,13 @@ def test_only_a_post_edits_by_who_may(world: World) -> None:
         assert Hold.objects.get(pk=hold).closed_at is None
 
 
+FILLED = {"field:order": "1e3", "field:note": "", "field:express": "false", "field:to": "Bern"}
+
+
 def test_a_form_is_offered_only_where_it_says_all_of_the_arguments() -> None:
-    fits = edit_form.fields(ORDER, {"order": 7, "note": "a\nb"})
+    fits = filling_form.fields(ORDER, {"order": 7, "note": "a\nb"})
     assert fits is not None and [field.name for field in fits] == ["order", "express", "to", "note"]
-    assert edit_form.typed(fits, {"order": "1e3", "note": "", "express": "false", "to": "Bern"}) == {
+    assert filling_form.typed(filling_form.filled(fits, FILLED)) == {
         "order": 1000.0,
         "express": False,
         "to": "Bern",
@@ -169,7 +172,7 @@ def test_a_form_is_offered_only_where_it_says_all_of_the_arguments() -> None:
         (ORDER, [1]),
     ]
     for schema, value in no_form:
-        assert edit_form.fields(schema, value) is None, (schema, value)
+        assert filling_form.fields(schema, value) is None, (schema, value)
 
 
 @pytest.mark.rule("A3")
