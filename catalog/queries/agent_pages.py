@@ -5,9 +5,10 @@ from datetime import datetime
 from uuid import UUID
 
 from base import db
-from catalog.models import Function, Stage
+from catalog.models import Agent, Function, Stage
 from catalog.queries.costs import Granted, agents_now
 from catalog.queries.kept_agents import UnreadableAgent, kept_agents
+from catalog.queries.paging import A_PAGE, Paged, page_within
 from catalog.queries.switch_rows import SwitchRow, on_over
 from catalog.queries.trust import approved_entries, traits_by
 from catalog.rules.agents import AgentSpec
@@ -45,10 +46,9 @@ class AgentRow:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentsPage:
-    """The agents that fit a filter, of how many there are."""
+class AgentsPage(Paged[AgentRow]):
+    """One page of the agents that fit a filter, of how many there are. Past `AGENTS_MOST` none is looked at."""
 
-    rows: tuple[AgentRow, ...]
     unreadable: tuple[UnreadableAgent, ...]
     every: int
     plugins: tuple[str, ...]
@@ -112,15 +112,17 @@ class AgentPage:
         return max((row.cost.tokens for row in (*self.rows, *self.own)), default=1)
 
 
-def agents_page(tenant: UUID, wanted: AgentFilter = AgentFilter()) -> AgentsPage:
-    """The agents, those over their budget first."""
+def agents_page(tenant: UUID, wanted: AgentFilter = AgentFilter(), page: int = 1) -> AgentsPage:
+    """The agents, those over their budget first; past the end it is the last page."""
     with db.read(tenant):
         kept = kept_agents()
         found = [_agent_row(one) for one in agents_now(kept=kept)]
+        every = Agent.objects.filter(plugin_version__stage=Stage.CURRENT).count()
     rows = sorted((row for row in found if _fits(row, wanted)), key=lambda row: (not row.cost.over, row.name))
-    every = len(found) + len(kept.unreadable)
     plugins = {one.plugin for one in kept.readable} | {one.plugin for one in kept.unreadable}
-    return AgentsPage(tuple(rows), kept.unreadable, every, tuple(sorted(plugins)))
+    page = page_within(page, len(rows))
+    shown = tuple(rows[(page - 1) * A_PAGE : page * A_PAGE])
+    return AgentsPage(shown, len(rows), page, kept.unreadable, every, tuple(sorted(plugins)))
 
 
 def agent_page(tenant: UUID, name: str, *, shown: str = "") -> AgentPage | None:

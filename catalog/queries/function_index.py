@@ -4,13 +4,16 @@ Rows of a listing never change, so what is kept is right for as long as its key 
 policy and with approvals, the ids of the listings with what is listed, the minute with a rule's end.
 """
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-from django.db.models.functions import Left
+from django.db.models import TextField
+from django.db.models.functions import Cast, Left
 
 from base import db
 from catalog.models import Function, Stage, Tool, Transport
@@ -18,11 +21,12 @@ from catalog.queries import policies
 from catalog.queries.policy_entries import agents_now, standing_key
 from catalog.queries.policy_waiting import Show, sort_of
 from catalog.queries.trust import approved_entries, ever_approved
-from catalog.rules.estimates import ONE_IS_LONG
+from catalog.rules.estimates import ONE_IS_LONG, Definition, estimate
 from catalog.rules.kinds import Kind, Traits, traits_of
 from catalog.rules.policy_coverage import Entry, cover
 
 SHORT: Final = 160  # characters of a description that a list shows
+_SAID: Final = 4_096  # different hints that a process keeps in mind
 _REMEMBERED: Final = 32  # tenants whose functions a process keeps in mind, at some 300 bytes a function
 
 
@@ -90,13 +94,14 @@ def _functions(tenant: UUID, gate: int, listings: tuple[UUID, ...], minute: date
             .order_by("tool__slug", "name")
             .values_list(
                 *("pk", "tool_id", "name", Left("description", SHORT + 1), "title"),
-                *("annotations", "meta", "entry_digest", "tokens"),
+                *(Cast("annotations", TextField()), Cast("meta", TextField()), "entry_digest", "tokens"),
             )
         )
+        counted = _counted([row[0] for row in found if row[8] is None])
     traits = []
     for _, tool_id, name, _, _, annotations, meta, digest, _ in found:
         trusted = tools[tool_id].transport != Transport.URL or (tool_id, name, digest) in approved
-        traits.append((traits_of(annotations, meta, trusted=trusted), trusted))
+        traits.append((_traits(annotations, meta, trusted), trusted))
     entries = [
         Entry(tools[row[1]].slug, row[2], one.kind, one.open_world) for row, (one, _) in zip(found, traits, strict=True)
     ]
@@ -110,7 +115,7 @@ def _functions(tenant: UUID, gate: int, listings: tuple[UUID, ...], minute: date
             does=(does or title)[: SHORT + 1],
             traits=one,
             fares=sort_of(outlook),
-            tokens=tokens or 0,
+            tokens=counted.get(pk, 0) if tokens is None else tokens,
             unapproved=not trusted,
             never_approved=tools[tool_id].transport == Transport.URL and (tool_id, name) not in ever,
         )
@@ -118,3 +123,18 @@ def _functions(tenant: UUID, gate: int, listings: tuple[UUID, ...], minute: date
             found, traits, outlooks, strict=True
         )
     )
+
+
+@lru_cache(_SAID)
+def _traits(annotations: str, meta: str, trusted: bool) -> Traits:
+    """By the very texts: most functions of a server say one of a few things."""
+    return traits_of(json.loads(annotations), json.loads(meta), trusted=trusted)
+
+
+def _counted(functions: Sequence[UUID]) -> dict[UUID, int]:
+    """The figures of those that an older version stored without one."""
+    if not functions:
+        return {}
+    rows = list(Function.objects.filter(pk__in=functions).only("model_name", "description", "input_schema"))
+    counts = estimate([Definition(row.model_name, row.description, row.input_schema) for row in rows])
+    return dict(zip((row.pk for row in rows), counts, strict=True))

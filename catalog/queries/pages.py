@@ -1,20 +1,20 @@
-"""The catalog as a page: plugins, their tools with the biggest functions, and agents, without schemas."""
+"""A tool with a page of its functions, without schemas."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from django.db.models import QuerySet
-
 from catalog.models import Function, Listing, Tool
 from catalog.queries.costs import tool_costs
-from catalog.queries.listing_review import count_waiting
+from catalog.queries.function_index import Indexed
+from catalog.queries.paging import A_PAGE, Paged, page_within
 from catalog.queries.trust import Approved, approved_entries, traits_by, trusted_by
 from catalog.rules.estimates import ONE_IS_LONG, Cost
 from catalog.rules.kinds import undeclared
 from catalog.rules.sandbox import words_for
 
-SHOWN: Final = 150  # functions of one tool on its page
+_COUNTED: Final = ("output_schema", "input_schema")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class FunctionRow:
 
 @dataclass(frozen=True, slots=True)
 class ToolRow:
-    """One tool with the functions its server listed last."""
+    """One tool with a page of the functions that its server listed last. The figures are of all of them."""
 
     slug: str
     transport: str
@@ -54,7 +54,10 @@ class ToolRow:
     measured_at: datetime | None
     server: str
     protocol: str
-    functions: tuple[FunctionRow, ...]
+    functions: Paged[FunctionRow]
+    tokens: int
+    most: int  # the biggest figure of the page, for the bars
+    undeclared: int  # how many do not say what they do
     waiting: int  # entries of a remote listing that nobody approved
     can_cancel: bool
     can_report: bool
@@ -62,37 +65,22 @@ class ToolRow:
     tried_again_at: datetime | None  # when that is tried again which failed
     kept_apart: str  # what keeps a sandboxed tool's servers apart, as measured
 
-    @property
-    def undeclared(self) -> int:
-        """How many of its functions do not say what they do."""
-        return sum(bool(function.undeclared) for function in self.functions)
 
-    @property
-    def tokens(self) -> int:
-        """What all its definitions come to."""
-        return sum(function.tokens for function in self.functions)
-
-    @property
-    def most(self) -> int:
-        """The biggest figure, for the bars."""
-        return max((function.tokens for function in self.functions), default=1)
-
-    @property
-    def first(self) -> tuple[FunctionRow, ...]:
-        """What its page shows: all, or the biggest when there are very many, by name."""
-        if len(self.functions) <= SHOWN:
-            return self.functions
-        biggest = sorted(self.functions, key=lambda function: (-function.tokens, function.name))[:SHOWN]
-        return tuple(sorted(biggest, key=lambda function: function.name))
-
-
-def tool_row(tool: Tool) -> ToolRow:
-    """One tool with the functions its server listed last. Demands an open read."""
+def tool_row(tool: Tool, listed: Sequence[Indexed], page: int = 1) -> ToolRow:
+    """One tool with a page of what its server listed last; `listed` is that, by name. Demands an open read."""
     listing = Listing.objects.filter(tool=tool, current=True).first()
-    functions = Function.objects.filter(listing=listing).order_by("name") if listing else Function.objects.none()
-    rows = list(functions.select_related("tool").defer("output_schema", *([] if _uncounted(functions) else _SCHEMA)))
+    page = page_within(page, len(listed))
+    shown = [one.id for one in listed[(page - 1) * A_PAGE : page * A_PAGE]]
+    uncounted = Function.objects.filter(pk__in=shown, tokens__isnull=True).exists()
+    rows = list(
+        Function.objects.filter(pk__in=shown)
+        .order_by("name")
+        .select_related("tool")
+        .defer(*(_COUNTED[:1] if uncounted else _COUNTED))
+    )
     approved = approved_entries([tool])
     costs = tool_costs(rows, tool.slug)
+    functions = tuple(_function(row, cost, approved) for row, cost in zip(rows, costs, strict=True))
     return ToolRow(
         slug=tool.slug,
         transport=tool.transport,
@@ -103,21 +91,17 @@ def tool_row(tool: Tool) -> ToolRow:
         measured_at=listing.measured_at if listing else None,
         server=f"{listing.server_name} {listing.server_version}".strip() if listing else "",
         protocol=listing.protocol if listing else "",
-        functions=tuple(_function(row, cost, approved) for row, cost in zip(rows, costs, strict=True)),
-        waiting=count_waiting(tool),
+        functions=Paged(functions, len(listed), page),
+        tokens=sum(one.tokens for one in listed),
+        most=max((one.tokens for one in functions), default=1),
+        undeclared=sum(one.undeclared for one in listed),
+        waiting=sum(one.unapproved for one in listed),
         can_cancel=listing.can_cancel if listing else True,
         can_report=listing.can_report if listing else True,
         being_listed=tool.measure_due_at is not None and not tool.measure_failures,
         tried_again_at=tool.measure_due_at if tool.measure_failures else None,
         kept_apart=words_for(tool.isolation, network=bool(tool.sandbox and tool.sandbox.get("network"))),
     )
-
-
-_SCHEMA: Final = ("input_schema",)
-
-
-def _uncounted(functions: QuerySet[Function]) -> bool:
-    return functions.filter(tokens__isnull=True).exists()
 
 
 def _function(row: Function, cost: Cost, approved: Approved) -> FunctionRow:

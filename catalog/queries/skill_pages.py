@@ -7,15 +7,18 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from django.db.models import Q, Value
+from django.db.models.functions import Concat
+
 from base import db, tokens
 from catalog.models import PluginVersion, Skill, Stage
 from catalog.queries.costs import Granted, agents_now
 from catalog.queries.kept_agents import UnreadableAgent, kept_agents
+from catalog.queries.paging import A_PAGE, Paged, page_within
 from catalog.queries.skills import library_now
 from catalog.rules.lint_functions import MANUAL_LONG
 from catalog.rules.skills import full_name
 
-SHOWN: Final = 1_000
 VERSIONS_SHOWN: Final = 50
 _REMEMBERED: Final = 4_096  # skills whose figures a process keeps at least
 _counted: Final[dict[UUID, int]] = {}  # right for as long as it is kept: the text of a version never changes
@@ -60,10 +63,9 @@ class SkillRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SkillsPage:
-    """The skills that fit a filter, of how many there are. `plugins` are those that bring any."""
+class SkillsPage(Paged[SkillRow]):
+    """One page of the skills that fit a filter, of how many there are. `plugins` are those that bring any."""
 
-    rows: tuple[SkillRow, ...]
     unreadable: tuple[UnreadableAgent, ...]
     every: int
     plugins: tuple[str, ...]
@@ -106,19 +108,26 @@ class SkillPage:
     now: datetime
 
 
-def skills_page(tenant: UUID, *, words: str = "", plugin: str = "") -> SkillsPage:
-    """The skills of current plugin versions, by plugin and name: those of one plugin, and that have these words."""
+def skills_page(tenant: UUID, *, words: str = "", plugin: str = "", page: int = 1) -> SkillsPage:
+    """The skills of current plugin versions, by plugin and name: those of one plugin, and that have these words.
+
+    Past the end it is the last page.
+    """
     with db.read(tenant):
-        rows = Skill.objects.filter(plugin_version__stage=Stage.CURRENT).select_related("plugin_version__plugin")
-        found = list(rows.defer("text").order_by("plugin_version__plugin__name", "name")[:SHOWN])
+        every = Skill.objects.filter(plugin_version__stage=Stage.CURRENT)
+        rows = every.annotate(full=Concat("plugin_version__plugin__name", Value("/"), "name"))
+        for word in words.split():
+            rows = rows.filter(Q(full__icontains=word) | Q(description__icontains=word))
+        if plugin:
+            rows = rows.filter(plugin_version__plugin__name=plugin)
+        found = rows.count()
+        page = page_within(page, found)
+        ordered = (
+            rows.select_related("plugin_version__plugin").defer("text").order_by("plugin_version__plugin__name", "name")
+        )
+        wanted = list(ordered[(page - 1) * A_PAGE : page * A_PAGE])
         kept = kept_agents()
         readers, manuals = _readers(agents_now(kept=kept)), _manuals()
-        wanted = [
-            row
-            for row in found
-            if plugin in ("", row.plugin_version.plugin.name)
-            and all(word in f"{_full(row)} {row.description}".casefold() for word in words.casefold().split())
-        ]
         figures = _tokens_of(row.pk for row in wanted)
         return SkillsPage(
             rows=tuple(
@@ -134,8 +143,14 @@ def skills_page(tenant: UUID, *, words: str = "", plugin: str = "") -> SkillsPag
                 for row in wanted
             ),
             unreadable=kept.unreadable,
-            every=len(found),
-            plugins=tuple(sorted({row.plugin_version.plugin.name for row in found})),
+            found=found,
+            page=page,
+            every=every.count(),
+            plugins=tuple(
+                every.order_by("plugin_version__plugin__name")
+                .values_list("plugin_version__plugin__name", flat=True)
+                .distinct()
+            ),
         )
 
 

@@ -9,6 +9,7 @@ from base import db
 from catalog.models import ServerLog, Stage, Standing, Tool, Transport
 from catalog.queries.connections import named, standing_of
 from catalog.queries.finding_list import findings_of_tool
+from catalog.queries.function_index import functions_of
 from catalog.queries.listing_review import ListingRow, history
 from catalog.queries.pages import ToolRow, tool_row
 from catalog.queries.sign_ins import shown_id
@@ -69,14 +70,15 @@ class ToolPage:
     now: datetime
 
 
-def tool_page(tenant: UUID, slug: str, *, log: bool = False) -> ToolPage | None:
+def tool_page(tenant: UUID, slug: str, *, log: bool = False, page: int = 1) -> ToolPage | None:
     """The tool's page; None when there is no such tool. `log` is for people who may read what the server said."""
+    listed = [one for one in functions_of(tenant) if one.tool == slug]
     with db.read(tenant) as now:
         current = Tool.objects.filter(slug=slug, plugin_version__stage=Stage.CURRENT)
         tool = current.select_related("plugin_version__plugin").first()
         if tool is None:
             return None
-        row = tool_row(tool)
+        row = tool_row(tool, listed, page)
         reached = named(tool.connection) if tool.connection else None
         return ToolPage(
             tool_id=tool.pk,
@@ -96,7 +98,7 @@ def tool_page(tenant: UUID, slug: str, *, log: bool = False) -> ToolPage | None:
             said=_said(tool) if log else (),
             history=history(tool),
             findings=findings_of_tool(slug),
-            switches=on_over((Scope.TOOL, slug), inside=[f"{slug}.{one.name}" for one in row.functions]),
+            switches=on_over((Scope.TOOL, slug), inside=[one.label for one in listed]),
             now=now,
         )
 

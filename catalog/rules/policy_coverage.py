@@ -6,7 +6,7 @@ only a call has (its agent, starter, arguments, counts) makes a rule one that ho
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -81,6 +81,7 @@ def cover(policy: Policy, entries: Sequence[Entry], agents: Collection[str], at:
     live = [rule for rule in policy.rules if rule.until is None or rule.until > at]
     by_tool: dict[str, list[Rule]] = {}
     reached: dict[int, int] = defaultdict(int)
+    alike: dict[tuple[object, ...], Outlook] = {}  # what the same rules say of the same facts
     outlooks = []
     for entry in entries:
         if entry.tool not in by_tool:
@@ -88,7 +89,11 @@ def cover(policy: Policy, entries: Sequence[Entry], agents: Collection[str], at:
         about = [rule for rule in by_tool[entry.tool] if _is_about(rule, entry)]
         for rule in about:
             reached[id(rule)] += 1
-        outlooks.append(_outlook(entry, about, at))
+        facts = (entry.tool, entry.kind, entry.open_world, *map(id, about))
+        known = alike.get(facts)
+        if known is None:
+            known = alike[facts] = _outlook(entry, about, at)
+        outlooks.append(known if known.entry is entry else replace(known, entry=entry))
     reaches = tuple(_reach(rule, reached[id(rule)], policy, entries, agents, at) for rule in policy.rules)
     return Coverage(tuple(outlooks), reaches)
 

@@ -5,8 +5,9 @@ from django.views.decorators.http import require_GET
 
 from base.htmx import page as answer
 from catalog.queries.agent_pages import AgentFilter, agent_page, agents_page, request_of
-from catalog.queries.kept_agents import unreadable_agent
+from catalog.queries.kept_agents import AGENTS_MOST, unreadable_agent
 from catalog.views.catalog import ABOUT
+from catalog.views.paging import addresses, page_number
 from tenants.views.place import seat_of
 
 
@@ -21,8 +22,9 @@ def agents(request: HttpRequest) -> HttpResponse:
         over=only == "over",
         idle=only == "idle",
     )
-    context = {"page": agents_page(seat_of(request).tenant, wanted), "wanted": wanted, **ABOUT}
-    context["here"] = request.GET.urlencode()
+    page = agents_page(seat_of(request).tenant, wanted, page_number(request))
+    asked = {name: request.GET[name] for name in ("q", "plugin", "loading", "only") if request.GET.get(name)}
+    context = {"page": page, "wanted": wanted, "most": AGENTS_MOST, **addresses(page, asked), **ABOUT}
     return answer(request, "catalog/agents.html", context, parts=["agents-page"])
 
 

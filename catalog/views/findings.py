@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET
 from base.htmx import page as answer
 from catalog.queries.finding_list import findings_page
 from catalog.rules.findings import Severity
+from catalog.views.paging import addresses, page_number
 from tenants.views.place import seat_of
 
 LONGEST = 200  # characters of one part of the address
@@ -24,17 +25,13 @@ def findings(request: HttpRequest) -> HttpResponse:
     asked = {name: value for name, value in wanted.items() if value}
     if any(not value for value in request.GET.values()):  # a form sends its empty fields too
         return HttpResponseRedirect(f"{reverse('findings')}?{urlencode(asked)}".rstrip("?"))
-    number = request.GET.get("page", "1")
-    at = int(number) if number.isascii() and number.isdigit() and len(number) < 6 else 1
-    page = findings_page(seat_of(request).tenant, **wanted, page=at)
+    page = findings_page(seat_of(request).tenant, **wanted, page=page_number(request))
     rest = {name: value for name, value in asked.items() if name != "severity"}
     context = {
         "page": page,
         "wanted": wanted,
         "tabs": [(urlencode(rest), "", page.all)]
         + [(urlencode(rest | {"severity": str(one)}), str(one), count) for one, count in page.severities],
-        "here": urlencode(asked | ({"page": str(page.page)} if page.page > 1 else {})),
-        "newer": urlencode(asked | {"page": str(page.page - 1)}) if page.page > 1 else "",
-        "older": urlencode(asked | {"page": str(page.page + 1)}) if page.more else "",
+        **addresses(page, asked),
     }
     return answer(request, "catalog/findings.html", context, parts=["findings-page"])

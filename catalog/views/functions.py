@@ -13,6 +13,7 @@ from catalog.queries.policy_waiting import Show
 from catalog.rules.estimates import ERROR, METHOD, ONE_IS_LONG
 from catalog.rules.function_filter import LONGEST, TOKENS_MOST, FunctionFilter, Order
 from catalog.rules.kinds import Kind
+from catalog.views.paging import addresses, page_number
 from tenants.views.place import seat_of
 
 FARES: Final = {
@@ -28,7 +29,7 @@ SIZES: Final = (250, 500, 1_000, ONE_IS_LONG)
 @require_GET
 def functions(request: HttpRequest) -> HttpResponse:
     """Every function that the filter in the address lets through, a page at a time."""
-    wanted, number = _wanted(request), _number(request, "page", 10_000) or 1
+    wanted, number = _wanted(request), page_number(request)
     if any(not value for value in request.GET.values()):  # a form sends its empty fields too
         return HttpResponseRedirect(f"{reverse('functions')}?{urlencode(wanted.asked)}".rstrip("?"))
     page = functions_page(seat_of(request).tenant, wanted, number)
@@ -40,9 +41,7 @@ def functions(request: HttpRequest) -> HttpResponse:
         "orders": list(ORDERS.items()),
         "sizes": sorted({*SIZES, *([wanted.over] if wanted.over else [])}),
         "any": ANY,
-        "here": urlencode(wanted.asked | ({"page": str(page.page)} if page.page > 1 else {})),
-        "newer": urlencode(wanted.asked | {"page": str(page.page - 1)}) if page.page > 1 else "",
-        "older": urlencode(wanted.asked | {"page": str(page.page + 1)}) if page.more else "",
+        **addresses(page, wanted.asked),
         "method": METHOD,
         "error": ERROR,
     }

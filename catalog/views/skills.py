@@ -9,6 +9,7 @@ from base import tokens
 from base.htmx import page as answer
 from catalog.queries.skill_pages import skill_page, skills_page
 from catalog.rules.estimates import ERROR
+from catalog.views.paging import addresses, page_number
 from tenants.views.place import seat_of
 
 ABOUT = {"basis": tokens.BASIS, "error": ERROR}
@@ -18,8 +19,10 @@ ABOUT = {"basis": tokens.BASIS, "error": ERROR}
 def skills(request: HttpRequest) -> HttpResponse:
     """Every skill of the current plugins; `?q=` and `?plugin=` narrow the list."""
     words, plugin = request.GET.get("q", "")[:200], request.GET.get("plugin", "")[:64]
-    context = {"page": skills_page(seat_of(request).tenant, words=words, plugin=plugin), "q": words, "plugin": plugin}
-    context["here"] = request.GET.urlencode()
+    words = words.replace("\0", "")
+    page = skills_page(seat_of(request).tenant, words=words, plugin=plugin, page=page_number(request))
+    asked = {name: said for name, said in (("q", words), ("plugin", plugin)) if said}
+    context = {"page": page, "q": words, "plugin": plugin, **addresses(page, asked)}
     return answer(request, "catalog/skills.html", context | ABOUT, parts=["skills-page"])
 
 

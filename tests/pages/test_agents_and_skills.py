@@ -41,7 +41,7 @@ def test_the_skills_say_who_sees_them_and_why(world: World) -> None:
     assert "reader its file names it" in page
     assert "manual of depot" in page
     narrowed = words(world, "/catalog/skills/?plugin=crew&q=how+ASK")
-    assert ("1 skill" in narrowed, "manners" in narrowed, "careful" in narrowed) == (True, True, False)
+    assert ("1 of 4 skills" in narrowed, "manners" in narrowed, "careful" in narrowed) == (True, True, False)
     assert "No skill fits this filter" in words(world, "/catalog/skills/?q=zebra")
 
 

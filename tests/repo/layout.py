@@ -54,6 +54,7 @@ LEAVES: Final = frozenset(
         "nudge",
         "outbound",
         "portable",
+        "ports",
         "prepared",
         "problem",
         "sandbox",
