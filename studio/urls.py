@@ -66,6 +66,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/plugins/<plain:name>/", plugins.plugin, name="plugin"),
     path("catalog/plugins/<plain:name>/take-up/", plugins.take_up, name="take-up-plugin"),
     path("catalog/plugins/<plain:name>/remove/", plugin_removal.remove_plugin, name="remove-plugin"),
+    path("catalog/plugins/<plain:name>/delete/", plugin_removal.delete_plugin, name="delete-plugin"),
     path("catalog/tools/", catalog.tools, name="tools"),
     path("catalog/functions/", functions.functions, name="functions"),
     path("catalog/functions/<plain:label>/", function_page.function, name="function"),

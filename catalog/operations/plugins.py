@@ -12,6 +12,7 @@ from base import db, folders
 from catalog import wake
 from catalog.models import Agent, Arrival, Came, Listing, Plugin, PluginVersion, Skill, Stage, Tool, Transport
 from catalog.operations import connections, linting
+from catalog.operations.forgetting import folder_of
 from catalog.queries.connections import named
 from catalog.rules.answers import storable
 from catalog.rules.kept_agents import as_json
@@ -91,7 +92,7 @@ def _take(
         line = next((at for at, text in enumerate(files[MANIFEST].splitlines(), 1) if text.startswith(b"version")), 0)
         raise BadPlugin([Problem(MANIFEST, line, "version", said, "give this one a number of its own")])
     arrival = None if known else _arrival(files, actor, came, file_name)
-    kept = home / "plugins" / f"{spec.name}-{spec.digest[:16]}"
+    kept = folder_of(home, spec.name, spec.digest)
     folders.keep(files, kept)
     with db.write(tenant):
         found = _make_current(spec, tenant, kept, actor, arrival, listed_in)
@@ -109,6 +110,8 @@ def take_up(*, tenant: UUID, plugin: str, digest: str, actor: Actor) -> Register
         if version is None:
             raise NoSuchVersion(f"there is no version {digest[:12]} of {plugin}")
         arrival = Arrival.objects.filter(version=version).first()
+    if not version.folder:
+        raise folders.BadFolder(f"the files of version {version.version} were deleted. fix: import this version again")
     folder = Path(version.folder)
     paths = [path for path, *_ in arrival.files] if arrival is not None else list(folders.files_of(folder))
     try:
@@ -179,7 +182,7 @@ def _make_current(
         PluginVersion.objects.filter(plugin=plugin, stage=Stage.REMOVED).update(stage=Stage.OLD)
     version = PluginVersion.objects.filter(plugin=plugin, digest=spec.digest).first()
     due = db.must_write() + listed_in
-    version = _take_up_again(version, due) if version is not None else _add(spec, plugin, kept, arrival, due)
+    version = _take_up_again(version, kept, due) if version is not None else _add(spec, plugin, kept, arrival, due)
     audit.record(
         actor,
         "plugin.registered",
@@ -255,9 +258,9 @@ def _retire(version: PluginVersion) -> None:
     Tool.objects.filter(plugin_version=version).update(measure_due_at=None)
 
 
-def _take_up_again(version: PluginVersion, due: datetime) -> PluginVersion:
-    version.stage = Stage.CURRENT
-    version.save(update_fields=["stage"])
+def _take_up_again(version: PluginVersion, kept: Path, due: datetime) -> PluginVersion:
+    version.stage, version.folder = Stage.CURRENT, str(kept)  # its files may have been deleted, and be here again
+    version.save(update_fields=["stage", "folder"])
     Tool.objects.filter(plugin_version=version).update(measure_due_at=due, measure_failures=0)
     return version
 

@@ -28,7 +28,9 @@ from catalog.rules.estimates import Cost
 from catalog.rules.findings import Finding
 from catalog.rules.kept_manifests import kept_figure, kept_tools
 from catalog.rules.manifest import MANIFEST
+from catalog.rules.secret_names import variables_of
 from catalog.rules.version_diff import Changed, changes
+from tenants.operations import vault
 
 MOST: Final = 200  # plugins on a page
 MOST_VERSIONS: Final = 100
@@ -80,6 +82,7 @@ class VersionRow:
     came: str
     file_name: str
     brought_by: str
+    has_files: bool = True  # until somebody deletes them for good
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +125,15 @@ class PluginPage:
     skills: tuple[str, ...]
     files: tuple[tuple[str, int], ...]
     files_known: bool
+    values: int  # that the vault holds for its tools
     problems: tuple[Problem, ...]
     linted: bool
     now: datetime
+
+    @property
+    def left(self) -> int:
+        """Versions whose files are still here."""
+        return sum(version.has_files for version in self.versions)
 
     @property
     def size(self) -> int:
@@ -283,6 +292,7 @@ def plugin_page(tenant: UUID, name: str, *, digest: str = "", against: str = "")
             skills=tuple(Skill.objects.filter(plugin_version=shown).order_by("name").values_list("name", flat=True)),
             files=tuple((path, size) for path, size, _ in arrival.files) if arrival is not None else (),
             files_known=arrival is not None,
+            values=_values(plugin) if plugin.removed_at is not None else 0,
             problems=problems,
             linted=LintReport.objects.filter(plugin_version=shown).exists(),
             now=now,
@@ -307,7 +317,15 @@ def _version(version: PluginVersion, arrival: Arrival | None) -> VersionRow:
         came=arrival.came if arrival is not None else "",
         file_name=arrival.file_name if arrival is not None else "",
         brought_by=_name(arrival),
+        has_files=bool(version.folder),
     )
+
+
+def _values(plugin: Plugin) -> int:
+    """How many values the vault holds for the tools of a plugin's versions."""
+    slugs = set(Tool.objects.filter(plugin_version__plugin=plugin).values_list("slug", flat=True))
+    beginnings = [variables_of(plugin.name, slug) for slug in slugs]
+    return sum(len(vault.having(part + one)) for one in beginnings for part in ("", vault.PLAIN))
 
 
 def _tool(tool: Tool) -> ToolRow:

@@ -15,7 +15,7 @@ class Unreadable(ValueError):
 
 def as_json(agent: AgentSpec) -> dict[str, Any]:
     """An agent as JSON, to keep with its plugin's version; `from_json` reads it back."""
-    return asdict(agent)
+    return asdict(agent) | {"input_order": list(agent.input)}  # which JSON in the database would lose
 
 
 def from_json(definition: Any) -> AgentSpec:
@@ -49,6 +49,9 @@ def _read_back(definition: Any) -> AgentSpec:
         _map("input_schema", schema)
     kept["limits"] = Limits(**{name: _count(name, most) for name, most in _map("limits", kept["limits"]).items()})
     kept["rehearsal"] = tuple(_turn(_map("a turn", turn)) for turn in _list("rehearsal", kept["rehearsal"]))
+    order = [_text("input_order", name) for name in _list("input_order", kept.pop("input_order", ()))]
+    given = kept.get("input", {})
+    kept["input"] = {name: given[name] for name in dict.fromkeys([*order, *given]) if name in given}
     return AgentSpec(**kept)
 
 

@@ -147,11 +147,15 @@ class Node:
             future.cancel()
             raise CannotMeasure(f"The server did not list its functions within {spec.startup:g} s.") from error
 
-    def end_servers_of(self, jobs: Collection[UUID]) -> None:
-        """End the sandboxed servers of jobs that are over, and those long idle. Does not wait."""
+    def end_servers_of(self, jobs: Collection[UUID], tools: Collection[UUID] = ()) -> None:
+        """End the sandboxed servers of jobs that are over, those long idle, and every server of tools that are gone.
+
+        Does not wait.
+        """
         if self._loop is not None and self._pool is not None and not self._stopping:
             with suppress(RuntimeError):  # the loop has just been closed by `shutdown`
                 self._loop.call_soon_threadsafe(self._pool.end_own, jobs)
+                self._loop.call_soon_threadsafe(self._pool.end_of, tools)
 
     def shutdown(self, grace: float) -> None:
         """Accept nothing more, let running attempts finish for `grace` seconds, then cancel them, end every server

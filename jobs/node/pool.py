@@ -137,12 +137,24 @@ class Pool:
         """End the servers of these jobs, which are over, and those that no call has needed for a while."""
         for place in list(self._places.values()):
             if place.spec.job in jobs:
-                place.superseded = True
-                place.retire_when_idle()
-                if place.state is ServerState.DOWN:
-                    self._places.pop(place.spec.key, None)
+                self._retire(place)
             elif place.idle_own and boot_time() - place.idle_since > IDLE:
                 place.leave.set()
+
+    def end_of(self, tools: Collection[UUID]) -> None:
+        """End the servers of these tools, which nobody may call any more, each after the calls that are open on it.
+
+        Nothing of them stays here: a place knows what its server was given, credentials too.
+        """
+        for place in list(self._places.values()):
+            if place.spec.tool_id in tools:
+                self._retire(place)
+
+    def _retire(self, place: Place) -> None:
+        place.superseded = True
+        place.retire_when_idle()
+        if place.state is ServerState.DOWN:
+            self._places.pop(place.spec.key, None)
 
     def _make_room_for(self, spec: ServerSpec) -> None:
         """At most as many servers of a sandboxed tool as calls of it may run: the longest idle one makes room."""
@@ -228,10 +240,7 @@ class Pool:
         for other in list(self._places.values()):
             same = other.spec.key[:2] == place.spec.key[:2] and other.spec.job == place.spec.job
             if other is not place and same:
-                other.superseded = True
-                other.retire_when_idle()
-                if other.state is ServerState.DOWN:
-                    self._places.pop(other.spec.key, None)
+                self._retire(other)
 
 
 def _not_up(place: Place) -> NotOpened:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from base import db, prepared
-from catalog.models import Tool
+from catalog.models import Stage, Tool
 from jobs.models import Job
 from jobs.queries import paused
 from jobs.rules.states import JOB_FINAL
@@ -48,6 +48,13 @@ def over(jobs: Collection[UUID]) -> set[UUID]:
     """Which of these jobs have ended."""
     with db.sweep():
         return set(Job.objects.filter(pk__in=jobs, state__in=JOB_FINAL).values_list("pk", flat=True))
+
+
+def removed(tools: Collection[UUID]) -> set[UUID]:
+    """Which of these tools are of a plugin that has left the catalog."""
+    with db.sweep():
+        gone = Tool.objects.filter(pk__in=tools, plugin_version__stage=Stage.REMOVED)
+        return set(gone.values_list("pk", flat=True))
 
 
 def turns(*, most: int) -> list[Work]:

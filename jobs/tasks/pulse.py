@@ -78,7 +78,7 @@ class Pulse:
                     self._say_alive,
                     self._flush_progress,
                     self._stop_attempts,
-                    self._end_servers_of_ended_jobs,
+                    self._end_servers_without_work,
                     self._keep_logs,
                     self._sweep,
                     self._look_after_tools,
@@ -114,10 +114,13 @@ class Pulse:
         else:
             self._watch_the_gap()
 
-    def _end_servers_of_ended_jobs(self) -> None:
-        own = {server.job for server in self._host.node.servers() if server.job is not None}
-        if own:
-            self._host.node.end_servers_of(due.over(own))
+    def _end_servers_without_work(self) -> None:
+        """Servers of jobs that are over, and of plugins that have left the catalog."""
+        servers = self._host.node.servers()
+        own = {server.job for server in servers if server.job is not None}
+        gone = due.removed({server.tool_id for server in servers}) if servers else set()
+        if own or gone:
+            self._host.node.end_servers_of(due.over(own) if own else set(), gone)
 
     def _keep_logs(self) -> None:
         """Keep what the servers of this node said since the last beat, for the tools' pages."""

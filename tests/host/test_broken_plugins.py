@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from django.conf import LazySettings
 from django.db import connection
@@ -12,6 +13,7 @@ from catalog.models import Listing, Tool
 from catalog.operations import plugins
 from catalog.queries.plugin_pages import plugin_page, plugins_page
 from catalog.rules.problems import BadPlugin
+from jobs.operations.removing import remove
 from jobs.tasks.host import Host
 from tenants.rules.who import SYSTEM
 from tests.builders import a_tenant
@@ -88,3 +90,23 @@ def test_what_is_wrong_with_one_plugin_is_told_on_its_page_and_the_others_are_li
     page = plugin_page(tenant, "exits")
     assert page is not None
     assert "ended with code 1" in page.down[0].down_reason
+
+
+def test_the_server_of_a_removed_plugin_is_gone_within_seconds_with_what_it_was_given(
+    host: Host, tmp_path: Path
+) -> None:
+    tenant = a_tenant()
+    for name in ("good", "stays"):
+        program = (PROGRAMS["good"] or "").replace("good", name)
+        plugins.register(tenant=tenant, folder=folder_of(tmp_path, name, program), home=tmp_path / "home", actor=SYSTEM)
+    servers = {}
+
+    def both_up() -> bool:
+        servers.update({one.tool: one.pid for one in host.node.servers() if one.pid})
+        return set(servers) == {"good", "stays"}
+
+    until(both_up, "the servers never came up", seconds=90)
+    assert remove(tenant=tenant, plugin="good", actor=SYSTEM) is not None
+    until(lambda: [one.tool for one in host.node.servers()] == ["stays"], "the idle server stayed", seconds=30)
+    until(lambda: not psutil.pid_exists(servers["good"] or 0), "its process stayed", seconds=30)
+    assert psutil.pid_exists(servers["stays"] or 0), "the control"

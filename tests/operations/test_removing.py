@@ -10,15 +10,18 @@ from base import db
 from base.folders import BadFolder
 from catalog.models import Arrival, Came, Function, Listing, Plugin, PluginVersion, Stage, Tool
 from catalog.operations import listings
+from catalog.operations.forgetting import folder_of
 from catalog.operations.plugins import NoSuchVersion, register, take, take_up
 from catalog.rules.problems import BadPlugin
+from catalog.rules.secret_names import variables_of
 from jobs.models import Call, Hold, Job
 from jobs.operations import intake
-from jobs.operations.removing import remove
+from jobs.operations.removing import StillRuns, delete_for_good, remove
 from jobs.rules.orders import End
 from jobs.rules.states import CallState, HoldState, JobState
 from jobs.rules.why import Why
-from tenants.models import AuditEntry
+from tenants.models import AuditEntry, Secret
+from tenants.operations import vault
 from tenants.rules.who import SYSTEM
 from tests.builders import (
     World,
@@ -198,3 +201,65 @@ def test_while_it_is_gone_another_plugin_may_take_its_names_and_then_it_cannot_c
     register(tenant=tenant, folder=tmp_path / "other", home=home, actor=SYSTEM)
     with pytest.raises(BadPlugin, match="plugin other has tool shelf already"):
         take_up(tenant=tenant, plugin="shelf", digest=first.digest, actor=SYSTEM)
+
+
+def variables(tenant: UUID) -> set[str]:
+    """The names of what the vault holds."""
+    with db.read(tenant):
+        return set(Secret.objects.values_list("name", flat=True))
+
+
+def test_what_a_removed_plugin_left_is_deleted_for_good_and_nothing_else(home: Path) -> None:
+    tenant, elsewhere = a_tenant(), a_tenant("elsewhere")
+    first, second = taken(tenant, home), taken(tenant, home, **{"oz0-plugin.yaml": NEXT})
+    taken(elsewhere, home)
+    with db.read(tenant):
+        folders = dict(PluginVersion.objects.values_list("version", "folder"))
+        (slug,) = set(Tool.objects.values_list("slug", flat=True))
+    its, others = f"{variables_of('shelf', slug)}KEY", f"{variables_of('other', slug)}KEY"
+    with db.write(tenant):
+        for name in (its, f"{vault.PLAIN}{variables_of('shelf', slug)}LEVEL", others, "variable KEY"):
+            vault.put(name, "a value")
+
+    def deleted() -> list[str] | None:
+        return delete_for_good(tenant=tenant, plugin="shelf", home=home, actor=SYSTEM)
+
+    assert deleted() is None, "it is not removed"
+    assert its in variables(tenant)
+    assert remove(tenant=tenant, plugin="shelf", actor=SYSTEM) is not None
+    assert deleted() == []
+    assert variables(tenant) == {others, "variable KEY"}
+    assert not Path(folders["1.1.0"]).exists()
+    assert Path(folders["1.0.0"]).is_dir(), "another workspace's plugin runs from it"
+    with db.read(tenant):
+        entry = AuditEntry.objects.get(verb="plugin.deleted")
+        assert entry.after == {"versions": 2, "values": 2}
+        assert PluginVersion.objects.count() == 2, "history keeps its names"
+    for version in (first, second):
+        with pytest.raises(BadFolder, match=r"were deleted\. fix: import this version again"):
+            take_up(tenant=tenant, plugin="shelf", digest=version.digest, actor=SYSTEM)
+    again = taken(tenant, home, **{"oz0-plugin.yaml": NEXT})
+    assert (again.version, Path(folders["1.1.0"]).is_dir()) == (second.version, True)
+    with db.read(tenant):
+        assert PluginVersion.objects.get(pk=again.version).folder == folders["1.1.0"]
+
+
+def test_nothing_of_it_is_deleted_while_a_call_of_it_runs_and_another_try_finds_what_was_left(home: Path) -> None:
+    world = a_world()
+    call = a_call(world, "note")
+    order = an_order(world, call)
+    removed(world)
+    with pytest.raises(StillRuns, match="1 of its calls still run"):
+        delete_for_good(tenant=world.tenant, plugin="shop", home=home, actor=SYSTEM)
+    settle(world, order, an_outcome(End.ANSWERED))
+    outside = home / "elsewhere"
+    outside.mkdir(parents=True)
+    with db.write(world.tenant):
+        PluginVersion.objects.update(folder=str(outside))
+    (left,) = delete_for_good(tenant=world.tenant, plugin="shop", home=home, actor=SYSTEM) or []
+    assert "is not in the studio's state folder" in left
+    assert outside.is_dir()
+    left_behind = folder_of(home, "shop", "d-shop")
+    left_behind.mkdir(parents=True)
+    assert delete_for_good(tenant=world.tenant, plugin="shop", home=home, actor=SYSTEM) == []
+    assert not left_behind.exists()

@@ -91,6 +91,7 @@ WRITES: Final[dict[str, Form]] = {
     "upload-plugin": Form("author"),
     "take-up-plugin": Form("author"),
     "remove-plugin": Form("admin"),
+    "delete-plugin": Form("admin"),
     "review-listing": Form("author", {"approve": "*"}),
     "list-again": Form("author"),
     "withdraw-approval": Form("author", {"shown": "look:x"}),

@@ -148,3 +148,23 @@ def test_another_workspaces_plugin_is_not_there(home: Path) -> None:
     world, other = a_world(), a_world("other")
     take(tenant=world.tenant, files=FILES, home=home, actor=SYSTEM, came=Came.PACK)
     assert visitor(other).get("/catalog/plugins/shelf/").status_code == 404
+
+
+def test_an_admin_deletes_for_good_what_a_removed_plugin_left(home: Path) -> None:
+    world = a_world()
+    take(tenant=world.tenant, files=FILES, home=home, actor=SYSTEM, came=Came.UPLOAD)
+    page = "/catalog/plugins/shelf/"
+    assert "Delete for good" not in text_of(visitor(world).get(page))
+    visitor(world).post(f"{page}remove/")
+    words = plain(text_of(visitor(world).get(page)))
+    assert "The files of 1 version." in words
+    assert "nobody can bring them back" in words
+    author = a_person(world.tenant, "ann", Role.AUTHOR)
+    assert visitor(world, author).post(f"{page}delete/").status_code == 403
+    assert "Admins remove plugins" in text_of(visitor(world, author).get(page))
+    done = plain(text_of(visitor(world).post(f"{page}delete/", follow=True)))
+    assert "The files of shelf and its values in the vault are deleted." in done
+    assert "only importing it again brings it back" in done
+    assert "files deleted" in done
+    assert "Delete for good" not in done
+    assert not any((home / "plugins").iterdir())
