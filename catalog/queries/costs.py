@@ -16,7 +16,7 @@ from catalog.queries.skills import Library, library_now
 from catalog.rules.agents import AgentSpec
 from catalog.rules.budgets import AgentCost, agent_cost
 from catalog.rules.estimates import Cost, Definition, estimate
-from catalog.rules.grants import Name, granted, idle_grants
+from catalog.rules.grants import Name, by_tool, granted_among, idle_grants
 from catalog.rules.skills import IndexLine, not_there
 
 
@@ -40,6 +40,7 @@ class Granted:
 class _Catalog:
     tools: Mapping[str, Tool]
     tokens: Mapping[Name, int]
+    names: Mapping[str, Mapping[str, Name]]
     listed: frozenset[str]
     library: Library
     unseen: frozenset[Name]
@@ -82,20 +83,20 @@ def _catalog() -> _Catalog:
     tools = {tool.slug: tool for tool in Tool.objects.filter(plugin_version__stage=Stage.CURRENT)}
     slugs = {tool.pk: slug for slug, tool in tools.items()}
     rows = Function.objects.filter(tool__in=slugs, listing__current=True)
-    by_tool: dict[str, list[Function]] = defaultdict(list)
+    functions: dict[str, list[Function]] = defaultdict(list)
     for row in rows.only("tool_id", "name", "tokens"):
-        by_tool[slugs[row.tool_id]].append(row)
+        functions[slugs[row.tool_id]].append(row)
     tokens = {
         Name(tool, row.name): cost.tokens
-        for tool, found in by_tool.items()
+        for tool, found in functions.items()
         for row, cost in zip(found, tool_costs(found, tool), strict=True)
     }
-    return _Catalog(tools, tokens, frozenset(by_tool), library_now(), unseen(tools.values(), tokens))
+    return _Catalog(tools, tokens, by_tool(tokens), frozenset(functions), library_now(), unseen(tools.values(), tokens))
 
 
 def _granted(one: KeptAgent, catalog: _Catalog) -> Granted:
     spec, plugin = one.spec, one.plugin
-    names = granted(spec.functions, catalog.tokens, unseen=catalog.unseen)
+    names = granted_among(spec.functions, catalog.names, unseen=catalog.unseen)
     wanted = {grant.partition(".")[0] for grant in spec.functions}
     index = catalog.library.index(plugin, spec.skills, {name.tool for name in names})
     return Granted(

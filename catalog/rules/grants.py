@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -106,8 +106,32 @@ def granted(
     `unseen` are entries of remote listings that no person ever approved: a pattern does not give them, so that a new
     one is never granted by itself; a grant that writes the whole name does (RULES C3).
     """
-    wanted = tuple(grants)
-    return tuple(sorted({name for name in available if giving(wanted, name, unseen=name in unseen)}))
+    return granted_among(grants, by_tool(available), unseen=unseen)
+
+
+def by_tool(available: Iterable[Name]) -> Mapping[str, Mapping[str, Name]]:
+    """The functions by tool and name, to look many agents' grants up in."""
+    found: dict[str, dict[str, Name]] = {}
+    for name in available:
+        found.setdefault(name.tool, {})[name.function] = name
+    return found
+
+
+def granted_among(
+    grants: Iterable[str], available: Mapping[str, Mapping[str, Name]], *, unseen: Container[Name] = frozenset()
+) -> tuple[Name, ...]:
+    """The same as `granted`, of functions `by_tool`: what it takes grows with what the grants name alone."""
+    found: set[Name] = set()
+    for grant in grants:
+        owner, _, pattern = grant.partition(".")
+        functions = available.get(owner, {})
+        if "*" in pattern:
+            found.update(
+                name for function, name in functions.items() if matches(pattern, function) and name not in unseen
+            )
+        elif pattern in functions:
+            found.add(functions[pattern])
+    return tuple(sorted(found, key=lambda name: (name.tool, name.function)))
 
 
 def giving(grants: Iterable[str], name: Name, *, unseen: bool = False) -> tuple[str, ...]:

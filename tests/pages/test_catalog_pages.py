@@ -210,10 +210,15 @@ def test_only_authors_and_admins_read_how_a_server_is_started() -> None:
     assert "/bin/false" not in text_of(visitor(world, operator).get("/catalog/tools/shop/"))
 
 
-def test_a_tool_of_142_functions_is_shown_whole_on_its_page_and_in_a_line_among_the_tools() -> None:
+def test_a_tool_of_142_functions_is_shown_a_page_at_a_time_and_in_a_line_among_the_tools() -> None:
     world = a_world()
     a_many_tool(world)
-    assert page(world, "/catalog/tools/everything/").count('class="function"') == 142
+    shown = [page(world, f"/catalog/tools/everything/{query}") for query in ("", "?page=2", "?page=3")]
+    assert [html.count('class="function"') for html in shown] == [50, 50, 42]
+    assert "101 to 142 of 142" in plain(shown[2])
+    assert all("142 · about 33,559 tokens together" in plain(html) for html in shown)
+    assert page(world, "/catalog/tools/everything/?page=99").count('class="function"') == 42
+    assert page(world, "/catalog/tools/everything/?page=x").count('class="function"') == 50
     words = plain(page(world, "/catalog/tools/"))
     assert re.search(
         r"everything plugin everything · a server of the plugin's own up 142 functions 35 undeclared",
