@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from base import db
-from catalog.models import Agent, Function, Stage
+from catalog.models import Function, Stage
 from catalog.queries.costs import Granted, agents_now
 from catalog.queries.kept_agents import UnreadableAgent, kept_agents
 from catalog.queries.paging import A_PAGE, Paged, page_within
@@ -117,7 +117,7 @@ def agents_page(tenant: UUID, wanted: AgentFilter = AgentFilter(), page: int = 1
     with db.read(tenant):
         kept = kept_agents()
         found = [_agent_row(one) for one in agents_now(kept=kept)]
-        every = Agent.objects.filter(plugin_version__stage=Stage.CURRENT).count()
+        every = len(kept.readable) + len(kept.unreadable)
     rows = sorted((row for row in found if _fits(row, wanted)), key=lambda row: (not row.cost.over, row.name))
     plugins = {one.plugin for one in kept.readable} | {one.plugin for one in kept.unreadable}
     page = page_within(page, len(rows))

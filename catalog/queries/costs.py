@@ -6,6 +6,7 @@ All but `agent_tokens` and `over_budget` demand an open read.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from base import db
@@ -18,6 +19,8 @@ from catalog.rules.budgets import AgentCost, agent_cost
 from catalog.rules.estimates import Cost, Definition, estimate
 from catalog.rules.grants import Name, by_tool, granted_among, idle_grants
 from catalog.rules.skills import IndexLine, not_there
+
+AGENTS_MOST: Final = 1_000  # agents whose costs are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +50,11 @@ class _Catalog:
 
 
 def agents_now(only: str = "", *, kept: KeptAgents | None = None) -> tuple[Granted, ...]:
-    """Every agent of current plugin versions with its cost, by name; or the one of this name.
+    """The agents of current plugin versions with their cost, the first 1,000 by name; or the one of this name.
 
     One whose kept file cannot be read is not among them. `kept` spares reading the agents once more.
     """
-    found = (kept or kept_agents(only)).readable
+    found = (kept or kept_agents(only)).readable[:AGENTS_MOST]
     if not found:
         return ()
     catalog = _catalog()

@@ -5,15 +5,12 @@ One that cannot be read is shown with the reason wherever agents are, and keeps 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 from uuid import UUID
 
 from base import db
 from catalog.models import Agent, Stage
 from catalog.rules.agents import AgentSpec
 from catalog.rules.kept_agents import Unreadable, from_json
-
-AGENTS_MOST: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ def kept_agents(only: str = "") -> KeptAgents:
     rows = Agent.objects.filter(plugin_version__stage=Stage.CURRENT)
     if only:
         rows = rows.filter(name=only)
-    found = rows.order_by("name").values_list("name", "plugin_version__plugin__name", "definition")[:AGENTS_MOST]
+    found = rows.order_by("name").values_list("name", "plugin_version__plugin__name", "definition")
     return _sorted(found)
 
 

@@ -5,7 +5,8 @@ from django.views.decorators.http import require_GET
 
 from base.htmx import page as answer
 from catalog.queries.agent_pages import AgentFilter, agent_page, agents_page, request_of
-from catalog.queries.kept_agents import AGENTS_MOST, unreadable_agent
+from catalog.queries.costs import AGENTS_MOST
+from catalog.queries.kept_agents import unreadable_agent
 from catalog.views.catalog import ABOUT
 from catalog.views.paging import addresses, page_number
 from tenants.views.place import seat_of
