@@ -17,8 +17,12 @@ def page_number(request: HttpRequest) -> int:
 
 def addresses(page: Paged[Any], asked: Mapping[str, str]) -> dict[str, str]:
     """The queries of this page, the one before and the one after, with the same filters; empty where there is none."""
+
+    def of(number: int) -> str:
+        return urlencode({**asked, "page": str(number)})
+
     return {
-        "here": urlencode(asked | ({"page": str(page.page)} if page.page > 1 else {})),
-        "newer": urlencode(asked | {"page": str(page.page - 1)}) if page.page > 1 else "",
-        "older": urlencode(asked | {"page": str(page.page + 1)}) if page.more else "",
+        "here": of(page.page) if page.page > 1 else urlencode(asked),
+        "newer": of(page.page - 1) if page.page > 1 else "",
+        "older": of(page.page + 1) if page.more else "",
     }
