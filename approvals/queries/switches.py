@@ -1,7 +1,7 @@
 """The pages of switches: what is on, what could be stopped and how much runs there, and one switch with its effect."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -18,6 +18,10 @@ from jobs.queries.under_switch import Aftermath, Place, Stopped
 from jobs.rules.covered import Covered
 
 LIFTED_SHOWN: Final = 20
+TARGETS_SHOWN: Final = 100  # agents, and tools, on the page; those that are stopped or at work come first
+
+
+type _Modes = dict[tuple[Scope, str], tuple[Mode, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,15 @@ class SwitchesPage:
     lifted: tuple[SwitchRow, ...]
     tenant: TargetRow
     agents: tuple[TargetRow, ...]
+    agents_found: int
     tools: tuple[TargetRow, ...]
+    tools_found: int
     now: datetime
+
+    @property
+    def many(self) -> bool:
+        """Whether not all of them are shown."""
+        return len(self.agents) < self.agents_found or len(self.tools) < self.tools_found
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,29 +88,45 @@ class SwitchPage:
     now: datetime
 
 
-def switches_page(tenant: UUID) -> SwitchesPage:
-    """The page of all switches."""
+def switches_page(tenant: UUID, words: str = "") -> SwitchesPage:
+    """The page of all switches, with the agents and tools whose names have these words in them."""
     with db.read(tenant) as now:
         on = on_now()
         lifted = with_people().filter(off_at__isnull=False).order_by("-off_at")[:LIFTED_SHOWN]
         places = under_switch.places()
         by_target = _modes(on)
-        agents = Agent.objects.filter(plugin_version__stage=Stage.CURRENT).order_by("name")
-        tools = Tool.objects.filter(plugin_version__stage=Stage.CURRENT).order_by("slug")
+        agents = Agent.objects.filter(plugin_version__stage=Stage.CURRENT, name__icontains=words)
+        tools = Tool.objects.filter(plugin_version__stage=Stage.CURRENT, slug__icontains=words)
+        by_agent, by_tool = _grouped(places, lambda place: place.agent), _grouped(places, lambda place: place.tool)
+        agent_names, tool_names = set(agents.values_list("name", flat=True)), set(tools.values_list("slug", flat=True))
         return SwitchesPage(
             on=on,
             lifted=tuple(map(row_of, lifted)),
             tenant=_target(Scope.TENANT, "", places, by_target),
-            agents=tuple(
-                _target(Scope.AGENT, name, [place for place in places if place.agent == name], by_target)
-                for name in dict.fromkeys(agents.values_list("name", flat=True))
-            ),
-            tools=tuple(
-                _target(Scope.TOOL, slug, [place for place in places if place.tool == slug], by_target)
-                for slug in dict.fromkeys(tools.values_list("slug", flat=True))
-            ),
+            agents=_targets(Scope.AGENT, agent_names, by_agent, by_target),
+            agents_found=len(agent_names),
+            tools=_targets(Scope.TOOL, tool_names, by_tool, by_target),
+            tools_found=len(tool_names),
             now=now,
         )
+
+
+def _grouped(places: Iterable[Place], by: Callable[[Place], str]) -> Mapping[str, list[Place]]:
+    found: dict[str, list[Place]] = defaultdict(list)
+    for place in places:
+        found[by(place)].append(place)
+    return found
+
+
+def _targets(
+    scope: Scope,
+    names: Iterable[str],
+    places: Mapping[str, list[Place]],
+    on: _Modes,
+) -> tuple[TargetRow, ...]:
+    """Those that are switched or at work, then the rest, each by name; as many as are shown, in the order of names."""
+    first = sorted(names, key=lambda name: ((scope, name) not in on and not places.get(name), name))[:TARGETS_SHOWN]
+    return tuple(_target(scope, name, places.get(name, []), on) for name in sorted(first))
 
 
 def foretold(tenant: UUID, scope: Scope, target: str) -> Foretold | None:
@@ -138,9 +165,6 @@ def did(switch: KillSwitch) -> tuple[str, ...]:
         return ()
     done = lines(Scope(switch.scope), Mode(switch.mode), Covered(**switch.found))
     return tuple(line.did for line in done if line.did)
-
-
-type _Modes = dict[tuple[Scope, str], tuple[Mode, ...]]
 
 
 def _modes(on: Iterable[SwitchRow]) -> _Modes:

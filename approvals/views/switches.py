@@ -27,7 +27,10 @@ AT_ONCE: Final = 2.0  # seconds in which the request itself ends work; the sweep
 def switches(request: HttpRequest) -> HttpResponse:
     """What is stopped or paused now, and what could be."""
     seat = seat_of(request)
-    context = {"page": switches_page(seat.tenant), "why_not_pause": why_not_switch(seat.role, Mode.PAUSE)}
+    words = request.GET.get("q", "").replace("\0", "").strip()[:100]
+    here = urlencode({"q": words}) if words else ""
+    page, why_not_pause = switches_page(seat.tenant, words), why_not_switch(seat.role, Mode.PAUSE)
+    context = {"page": page, "q": words, "here": here, "why_not_pause": why_not_pause}
     return answer_page(request, "approvals/switches.html", context, parts=["switches-page"])
 
 

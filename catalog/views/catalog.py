@@ -10,8 +10,10 @@ from base.htmx import page as answer
 from catalog.operations import listings as listing
 from catalog.queries.catalog_overview import catalog_overview
 from catalog.queries.listing_pages import listings_page
+from catalog.queries.paging import A_PAGE, Paged, page_within
 from catalog.queries.tool_list import tools_page
 from catalog.rules.estimates import ERROR, METHOD
+from catalog.views.paging import addresses, page_number
 from tenants.models import Role
 from tenants.views.place import actor_of, seat_of, seat_with
 
@@ -31,8 +33,13 @@ def tools(request: HttpRequest) -> HttpResponse:
     found, now = tools_page(seat_of(request).tenant)
     trouble = request.GET.get("show", "") == "trouble"
     troubled = [tool for tool in found if tool.troubled]
+    fit = troubled if trouble else found
+    number = page_within(page_number(request), len(fit))
+    page = Paged(tuple(fit[(number - 1) * A_PAGE : number * A_PAGE]), len(fit), number)
     context = {
-        "tools": troubled if trouble else found,
+        "tools": page.rows,
+        "page": page,
+        **addresses(page, {"show": "trouble"} if trouble else {}),
         "trouble": trouble,
         "troubled": len(troubled),
         "all": len(found),

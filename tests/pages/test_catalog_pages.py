@@ -497,3 +497,17 @@ def test_a_listing_that_grew_by_a_hundred_after_its_approval_is_told_and_costs_n
     after = plain(page(world, "/catalog/agents/reader/"))
     assert "grown_99" in after
     assert "over budget" in after
+
+
+def test_many_tools_are_shown_a_page_at_a_time() -> None:
+    world = a_world()
+    with db.write(world.tenant):
+        shop = Tool.objects.get()
+        Tool.objects.bulk_create(
+            Tool(tenant_id=world.tenant, plugin_version=shop.plugin_version, slug=f"t_{n:02}", argv=["/bin/false"])
+            for n in range(60)
+        )
+    first, second = page(world, "/catalog/tools/"), page(world, "/catalog/tools/?page=2")
+    assert [html.count('<tr id="tool-') for html in (first, second)] == [50, 11]
+    assert "1 to 50 of 61" in plain(first)
+    assert 'hx-get="/catalog/tools/?page=2"' in second

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from base import db, ids
-from catalog.models import KillSwitch
+from catalog.models import Agent, KillSwitch
 from catalog.rules.switching import Mode, Scope
 from jobs.models import Call
 from jobs.operations import nodes
@@ -247,3 +247,26 @@ def test_the_overview_shows_a_node_that_stops_with_what_it_has_left_to_finish(da
     page = plain(text_of(client.get("/")))
     for said in ("draining", "1 call left to finish", "1 stopping"):
         assert said in page, said
+
+
+def test_of_thousands_those_at_work_come_first_and_the_rest_is_found_by_name(database: Postgres) -> None:
+    world = a_world()
+    with db.write(world.tenant):
+        clerk = Agent.objects.get(name="clerk")
+        many = [
+            Agent(tenant_id=world.tenant, plugin_version=clerk.plugin_version, name=f"a-{n:03}") for n in range(120)
+        ]
+        for one in many:
+            one.definition = clerk.definition
+        Agent.objects.bulk_create(many)
+    a_switch(world, Scope.AGENT, "a-119", mode=Mode.PAUSE)
+    an_order(world, a_call(world, "look"))
+    client = visitor(world)
+    page = text_of(client.get("/catalog/switches/"))
+    shown = [name for name in ("clerk", "a-000", "a-097", "a-098", "a-119") if f"/catalog/agents/{name}/" in page]
+    assert shown == ["clerk", "a-000", "a-097", "a-119"]
+    assert "100 of 121, those at work first" in plain(page)
+    narrowed = text_of(client.get("/catalog/switches/?q=A-09"))
+    assert narrowed.count("/catalog/agents/a-09") == 10
+    assert "those at work first" not in plain(narrowed)
+    assert "No agent has that in its name." in plain(text_of(client.get("/catalog/switches/?q=zebra")))
