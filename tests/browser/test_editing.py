@@ -17,7 +17,7 @@ def test_e_opens_the_form_and_the_edit_is_seen_and_approved_by_keyboard(page: Pa
     call = a_call(world, "ship", {"order": 7})
     live(page, hold_url(the_hold(world, call).pk))
     page.keyboard.press("e")
-    field = page.get_by_label("order integer")
+    field = page.get_by_label("order whole number")
     field.fill("none")
     field.press("Enter")
     expect(page.locator("#edit-error")).to_contain_text("$.order")
