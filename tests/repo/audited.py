@@ -16,7 +16,7 @@ RECORDS: Final = "tenants.operations.audit.record"
 URLS: Final = "studio/urls.py"
 COMMANDS: Final = "studio/cli/"
 ELSEWHERE: Final[Mapping[str, str]] = {
-    "jobs.views.lists.new_job": "a start, and by whom, is the first event of the job's own journal",
+    "jobs.views.starting.new_job": "a start, and by whom, is the first event of the job's own journal",
     "studio.cli.jobs.start": "a start, and by whom, is the first event of the job's own journal",
     "studio.cli.sign_in_link.sign_in_link": "the sign-in itself is noted, when the link is used",
     "catalog.views.connections.begin": "a sign-in that only began; it is noted when it comes back",
