@@ -166,6 +166,7 @@ class Turn(TenantRow):
     model = models.CharField(max_length=200, blank=True)
     error = models.TextField(blank=True)
     notes = models.JSONField(default=list, help_text="the late calls that its model was told of, by their ids")
+    response = models.ForeignKey(Body, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False)
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

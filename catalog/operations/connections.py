@@ -128,17 +128,30 @@ def remote_of(tool: Tool) -> tuple[Remote, str, str]:
 
     Demands an open read or write. Its `trouble` says what keeps the server from being reached.
     """
-    row = named(tool.connection)
+    found, row = _reached(tool.connection, tool.url, tool.pk)
+    return (found, row.protocol, str(row.credential_version)) if row else (found, "", "")
+
+
+def provider_of(name: str, agent: UUID) -> Remote:
+    """How an agent's model provider is reached over a connection; `trouble` says what keeps it from being asked.
+
+    Demands an open read or write.
+    """
+    return _reached(name, "", agent)[0]
+
+
+def _reached(name: str, url: str, whose: UUID) -> tuple[Remote, Connection | None]:
+    """(how a server is reached over a connection, the connection when it can be)."""
+    row = named(name)
     if row is None:
-        why = f"There is no connection {tool.connection}: an admin makes it at {PAGE}."
-        return Remote(tool.pk, tool.connection, tool.url, trouble=why), "", ""
+        why = f"There is no connection {name}: an admin makes it at {PAGE}."
+        return Remote(whose, name, url, trouble=why), None
     try:
-        url = address_of(tool.url, row)
+        address = address_of(url, row)
         headers = _headers(row)
     except (BadConnection, vault.NoSecret) as error:
-        return Remote(row.pk, row.name, tool.url, trouble=f"{error}."), "", ""
-    found = Remote(row.pk, row.name, url, tuple(row.allowed), headers=headers)
-    return found, row.protocol, str(row.credential_version)
+        return Remote(row.pk, row.name, url, trouble=f"{error}."), None
+    return Remote(row.pk, row.name, address, tuple(row.allowed), headers=headers), row
 
 
 def address_of(url: str, row: Connection) -> str:

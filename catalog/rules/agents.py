@@ -7,21 +7,27 @@ from typing import Any, Final
 from catalog.rules.fields import Fields, Notes
 from catalog.rules.grants import SEPARATOR, covers, grant_trouble, model_name
 from catalog.rules.manifest import RESERVED_TOOL
+from catalog.rules.model_names import REHEARSAL, model_trouble
 from catalog.rules.platform import OWN_NAMES
 from catalog.rules.schemas import CannotJudge, misfit, schema_trouble
 from catalog.rules.templates import Allowed, Values, fill, fill_text, texts_in, trouble
 
-REHEARSAL: Final = "rehearsal"
+DEFAULT_MAX_TOKENS: Final = 8_192
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one job of the agent may use. `tool_tokens` bounds each model request; `minutes` counts from the start."""
+    """What one job of the agent may use. `tool_tokens` bounds each model request; `minutes` counts from the start.
+
+    `tokens` bounds what its requests and their answers have together, `usd` what they cost; 0 sets no bound.
+    """
 
     tool_tokens: int = 8_000
     turns: int = 50
     calls: int = 200
     minutes: int = 1_440
+    tokens: int = 0
+    usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,7 @@ class RehearsalTurn:
 class AgentSpec:
     """One agent. It has a `model`, or a `harness`: a program that is the agent.
 
+    A model is asked over `connection`, by default the one called as its provider, for at most `max_tokens` an answer.
     `on_unknown` is `ask`, `fail`, or None where the starter decides (RULES U5). `input` holds the names a job may be
     started with and their defaults, `input_schema` JSON Schemas of some of them; `rehearsal` is filled only when
     `model` is `rehearsal`. `file` is where in its plugin it was read, empty when nobody knows.
@@ -67,6 +74,8 @@ class AgentSpec:
     rehearsal: tuple[RehearsalTurn, ...] = ()
     file: str = ""
     input_schema: Mapping[str, Any] = field(default_factory=dict)
+    connection: str = ""
+    max_tokens: int = DEFAULT_MAX_TOKENS
 
 
 def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
@@ -91,6 +100,8 @@ def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
         rehearsal=_rehearsal(fields, _Callable(functions, loading == "lazy"), frozenset(inputs)),
         file=notes.file,
         input_schema=_input_schema(fields, inputs),
+        connection=fields.text("connection", longest=64),
+        max_tokens=fields.count("max_tokens", DEFAULT_MAX_TOKENS, most=1_000_000),
     )
     _one_mind(fields, agent)
     fields.done()
@@ -115,6 +126,8 @@ def _one_mind(fields: Fields, agent: AgentSpec) -> None:
             "`model: rehearsal` and a `rehearsal` list belong together",
             "write both, or take both out",
         )
+    if agent.model and (trouble := model_trouble(agent.model)) is not None:
+        fields.note("model", *trouble)
 
 
 def _functions(fields: Fields) -> tuple[str, ...]:
@@ -138,6 +151,8 @@ def _limits(fields: Fields | None) -> Limits:
         turns=fields.count("turns", 50, most=10_000),
         calls=fields.count("calls", 200, most=100_000),
         minutes=fields.count("minutes", 1_440, most=525_600),
+        tokens=fields.count("tokens", 0, most=10_000_000_000),
+        usd=fields.number("usd", 0.0, least=0.01, most=1_000_000, unit="dollars"),
     )
     fields.done()
     return limits

@@ -38,7 +38,7 @@ def unreadable_finding(name: str, why: str) -> Finding:
 
 def _read_back(definition: Any) -> AgentSpec:
     kept = dict(_map("it", definition))
-    for name in kept.keys() & {"name", "model", "instructions", "tool_loading", "file"}:
+    for name in kept.keys() & {"name", "model", "instructions", "tool_loading", "file", "connection"}:
         _text(name, kept[name])
     if kept.get("on_unknown") is not None:
         _text("on_unknown", kept["on_unknown"])
@@ -47,7 +47,13 @@ def _read_back(definition: Any) -> AgentSpec:
     _map("input", kept.get("input", {}))
     for schema in _map("input_schema", kept.get("input_schema", {})).values():
         _map("input_schema", schema)
-    kept["limits"] = Limits(**{name: _count(name, most) for name, most in _map("limits", kept["limits"]).items()})
+    limits = _map("limits", kept["limits"])
+    usd = limits.get("usd", 0.0)
+    if isinstance(usd, bool) or not isinstance(usd, int | float):
+        raise TypeError("usd is no number")
+    kept["limits"] = Limits(**{name: _count(name, most) for name, most in limits.items() if name != "usd"}, usd=usd)
+    if "max_tokens" in kept:
+        kept["max_tokens"] = _count("max_tokens", kept["max_tokens"])
     kept["rehearsal"] = tuple(_turn(_map("a turn", turn)) for turn in _list("rehearsal", kept["rehearsal"]))
     order = [_text("input_order", name) for name in _list("input_order", kept.pop("input_order", ()))]
     given = kept.get("input", {})

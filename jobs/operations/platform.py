@@ -13,7 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from base import canonical, db
-from catalog.queries import looking_up, skills
+from catalog.queries import functions, looking_up, skills
 from catalog.rules.agents import AgentSpec
 from catalog.rules.estimates import Definition, as_sent
 from catalog.rules.grants import SEPARATOR
@@ -29,6 +29,7 @@ from catalog.rules.platform import (
     SKILL_NAME,
     skill_definition,
 )
+from catalog.rules.requests import definitions
 from catalog.rules.skills import IndexLine, meant
 from jobs.models import Call, Job
 from jobs.operations import events
@@ -58,6 +59,11 @@ class Said:
     about: str = ""  # for the people who read the trace
 
 
+def sent(job: Job, agent: AgentSpec) -> tuple[Definition, ...]:
+    """The definitions that a request of a job's model carries now, as the agent's page shows them (RULES C6)."""
+    return Platform(job, functions.granted(job.agent_id)).sent(agent)
+
+
 class Platform:
     """The platform's own functions as one job has them. `available` are the functions it is granted, by model name."""
 
@@ -75,6 +81,11 @@ class Platform:
         if named is None or named not in self._available or not fits:
             return Asked(want)  # which is then told what is wrong
         return Asked(replace(want, model_name=named, arguments=inner), CALL.name)
+
+    def sent(self, agent: AgentSpec) -> tuple[Definition, ...]:
+        """All definitions, in the order they are sent."""
+        names = [] if self._lazy else sorted(self._available)
+        return definitions(agent, looking_up.definitions([self._available[name] for name in names]), self._index)
 
     def definition(self, name: str) -> Definition | None:
         """One of its own functions as the model is sent it, or None when this job has none of that name."""

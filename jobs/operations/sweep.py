@@ -27,6 +27,7 @@ from jobs.rules.limits import CANCEL_PATIENCE, LEASE, SWEEP_GRACE
 from jobs.rules.orders import End, Outcome
 from jobs.rules.reasons import Reason
 from jobs.rules.states import ASKING, JOB_FINAL, MOVING, JobState, NodeState, TurnState
+from jobs.rules.turns import LOST
 from jobs.rules.why import Why
 
 log = logging.getLogger(__name__)
@@ -169,7 +170,8 @@ def _lose_turn(tenant: UUID, turn_id: UUID) -> bool:
             return False
         if turn.limit_at > now and not _has_gone(turn.node_id):
             return False
-        moves.turn(turn, TurnState.LOST, now=now)
+        usage = {**turn.usage, LOST: turn.usage.get(LOST, 0) + 1}  # its request may have gone out, and cost something
+        moves.turn(turn, TurnState.LOST, now=now, usage=usage)
         events.judge_later(job.pk)
         return True
 
@@ -195,7 +197,9 @@ def _end_at_limit(tenant: UUID, job_id: UUID) -> bool:
             return False
         minutes = round((job.deadline_at - job.created_at).total_seconds() / 60)
         limit = f"its agent may run for {plural(minutes, 'minute')} (limits.minutes)"
-        cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit", detail=limit, now=now)
+        cancel.end(
+            job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit_minutes", detail=limit, now=now
+        )
         return True
 
 

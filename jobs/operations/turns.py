@@ -1,21 +1,28 @@
 """One question to the model: claimed, asked by a node, settled into calls or the job's end (RULES G2)."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
+from random import random
 from typing import Any, assert_never
 from uuid import UUID
 
 from base import db
 from base.figures import plural
+from catalog.operations import connections
 from catalog.queries import switches
+from catalog.rules.agents import AgentSpec
 from catalog.rules.answers import storable
 from catalog.rules.kept_agents import Unreadable, from_json
+from catalog.rules.model_names import REHEARSAL, connection_of
+from catalog.rules.servers import Remote
 from catalog.rules.switching import Mode
+from jobs import wake
 from jobs.models import Call, Job, Node, Turn
-from jobs.operations import cancel, events, intake, masking, moves
+from jobs.operations import bodies, cancel, events, intake, masking, moves, platform
 from jobs.queries import history, locks
-from jobs.rules.limits import TURN_LIMIT
+from jobs.rules.limits import TURN_LIMIT, asked_again
 from jobs.rules.states import JobState, NodeState, TurnState
-from jobs.rules.turns import TurnAnswer, TurnFailed, TurnOrder, TurnOutcome
+from jobs.rules.turns import LOST, TurnAnswer, TurnBusy, TurnFailed, TurnOrder, TurnOutcome, with_lost
 from jobs.rules.why import Why
 
 
@@ -39,9 +46,9 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
         except Unreadable as error:
             cancel.fail_for_agent(job, str(error), now=now)
             return None
-        if job.turns_made >= agent.limits.turns:
-            limit = f"its agent may take {plural(agent.limits.turns, 'turn')} (limits.turns)"
-            cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit", detail=limit, now=now)
+        if passed := _limit_passed(job, agent):
+            kind, limit = passed
+            cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind=kind, detail=limit, now=now)
             return None
         late = history.late_calls(job)
         turn = _ask(job, node_id, late, limit_at=now + timedelta(seconds=TURN_LIMIT))
@@ -59,17 +66,38 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
             given=job.input,
             past=history.past_turns(job),
             notes=tuple(history.note_of(call) for call in late),
+            tools=() if agent.model == REHEARSAL else platform.sent(job, agent),
+            remote=None if agent.model == REHEARSAL else _provider(agent, job),
         )
 
 
+def _provider(agent: AgentSpec, job: Job) -> Remote:
+    return connections.provider_of(connection_of(agent.model, agent.connection), job.agent_id)
+
+
+def _limit_passed(job: Job, agent: AgentSpec) -> tuple[str, str] | None:
+    """(failure kind, what of it) of the first limit that forbids the job another turn; None when it may take one."""
+    limits = agent.limits
+    if job.turns_made >= limits.turns:
+        return "limit_turns", f"its agent may take {plural(limits.turns, 'turn')} (limits.turns)"
+    if not limits.tokens and not limits.usd:
+        return None
+    tokens, micro_usd = history.used(job)
+    if limits.tokens and tokens >= limits.tokens:
+        return "limit_tokens", f"it has used {tokens:,} of the {limits.tokens:,} tokens of its agent (limits.tokens)"
+    if limits.usd and micro_usd >= limits.usd * 1_000_000:
+        return "limit_usd", f"it has cost ${micro_usd / 1e6:.2f} of its agent's ${limits.usd:.2f} (limits.usd)"
+    return None
+
+
 def _ask(job: Job, node_id: UUID, late: list[Call], *, limit_at: datetime) -> Turn:
-    """The job's next turn, or the same one once more when it was lost with its node.
+    """The job's next turn, or the same one once more when it was lost with its node, or its provider was busy.
 
     Its model is told of the `late` calls, and no further one of them (RULES A8).
     """
     now = db.must_write()
     notes = [str(call.pk) for call in late]
-    lost = Turn.objects.filter(job_id=job.pk, state=TurnState.LOST).first()
+    lost = Turn.objects.filter(job_id=job.pk, state__in=[TurnState.LOST, TurnState.BUSY]).first()
     if lost is not None:
         moves.turn(
             lost,
@@ -80,6 +108,7 @@ def _ask(job: Job, node_id: UUID, late: list[Call], *, limit_at: datetime) -> Tu
             asked_at=now,
             limit_at=limit_at,
             notes=notes,
+            say="",
         )
         return lost
     turn = Turn(
@@ -111,8 +140,28 @@ def give_back(*, tenant: UUID, job_id: UUID, node_id: UUID) -> bool:
     return True
 
 
-def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome) -> bool:
-    """Close a turn: its calls are taken in, or its words end the job. False when it was closed or asked anew before."""
+def saying(*, tenant: UUID, turn_id: UUID, asked: int, said: str) -> None:
+    """Show what the model has said so far of a turn that is being asked. It counts for nothing."""
+    with db.write(tenant):
+        turn = Turn.objects.filter(pk=turn_id, state=TurnState.ASKED, asked=asked)
+        if turn.update(say=masking.text(storable(said))):
+            job_id = turn.values_list("job_id", flat=True).get()
+            db.after_commit(lambda: wake.job_progressed(job_id=job_id))
+
+
+def to_stop(asked: Collection[UUID]) -> list[UUID]:
+    """Which of these turns, of whatever tenants, nobody waits for any more: their job ends, or another node asks."""
+    with db.sweep():
+        wanted = Turn.objects.filter(pk__in=asked, state=TurnState.ASKED, job__state=JobState.RUNNING)
+        return list(set(asked) - set(wanted.values_list("pk", flat=True)))
+
+
+def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome, jitter: float | None = None) -> bool:
+    """Close a turn: its calls are taken in, or its words end the job. False when it was closed or asked anew before.
+
+    `jitter` in [0, 1) spreads the next asking of a busy provider; by default it is drawn here.
+    """
+    jitter = random() if jitter is None else jitter
     with db.write(tenant, named="submit") as now:
         locks.gate_shared()
         found = Turn.objects.filter(pk=turn_id).values_list("job_id", flat=True).first()
@@ -121,9 +170,12 @@ def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome) -> 
         if job is None or turn is None or turn.state != TurnState.ASKED or turn.asked != asked:
             return False
         match outcome:
+            case TurnBusy():
+                _busy(job, turn, outcome, jitter)
             case TurnFailed():
                 error = masking.text(storable(outcome.error))
-                moves.turn(turn, TurnState.FAILED, now=now, error=error)
+                usage = with_lost(outcome.usage, turn.usage.get(LOST, 0))
+                moves.turn(turn, TurnState.FAILED, now=now, error=error, usage=usage)
                 reason = Why.AGENT_ERROR if outcome.agents_fault else Why.MODEL_ERROR
                 _end(job, reason=reason, detail=error)
             case TurnAnswer():
@@ -136,13 +188,30 @@ def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome) -> 
                     say=say,
                     wanted=storable(wanted),
                     model=storable(outcome.model)[:200],
-                    usage=dict(outcome.usage),
+                    usage=with_lost(outcome.usage, turn.usage.get(LOST, 0)),
+                    response_id=None if outcome.response is None else bodies.keep(masking.value(storable(outcome.response))),
                 )
                 _go_on(job, turn, outcome, say=say)
             case never:
                 assert_never(never)
         events.judge_later(job.pk)
     return True
+
+
+def _busy(job: Job, turn: Turn, busy: TurnBusy, jitter: float) -> None:
+    """Have the same turn asked again later, with no worker waiting; or fail it when its provider stays busy (G2)."""
+    now, error = db.must_write(), masking.text(storable(busy.error))
+    usage = {**turn.usage, LOST: turn.usage.get(LOST, 0) + 1} if busy.went_out else turn.usage
+    again = asked_again(now, tries=turn.asked, wait=busy.wait, jitter=jitter)
+    if again is None:
+        error = f"{error} It was asked {plural(turn.asked, 'time')}."
+        moves.turn(turn, TurnState.FAILED, now=now, error=error, usage=usage)
+        _end(job, reason=Why.MODEL_ERROR, detail=error)
+        return
+    moves.turn(turn, TurnState.BUSY, now=now, error=error, usage=usage)
+    if job.state == JobState.RUNNING:
+        job.turn_due_at = again
+        job.save(update_fields=["turn_due_at"])
 
 
 def _go_on(job: Job, turn: Turn, answer: TurnAnswer, *, say: str) -> None:
@@ -167,7 +236,9 @@ def _go_on(job: Job, turn: Turn, answer: TurnAnswer, *, say: str) -> None:
         return
     if job.calls_made + len(wanted) > most:
         limit = f"its agent may make {plural(most, 'call')} (limits.calls)"
-        cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit", detail=limit, now=now)
+        cancel.end(
+            job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit_calls", detail=limit, now=now
+        )
         return
     intake.submit(job=job, turn=turn, wanted=wanted, now=now)
 

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from jobs.models import Call, Event, Job, Turn
 from jobs.rules import texts
 from jobs.rules.states import CALL_FINAL, CallState, Effect, TurnState
-from jobs.rules.turns import PastCall, PastTurn
+from jobs.rules.turns import PastCall, PastTurn, tokens_of
 
 
 def past_turns(job: Job) -> tuple[PastTurn, ...]:
@@ -26,11 +26,22 @@ def past_turns(job: Job) -> tuple[PastTurn, ...]:
             )
         elif call.again_of_id is not None:
             late[str(call.pk)] = call
-    turns = Turn.objects.filter(job=job, run_number=job.run_number, state=TurnState.ANSWERED).order_by("number")
+    turns = _answered(job).select_related("response").order_by("number")
     return tuple(
-        PastTurn(turn.say, tuple(calls.get(turn.pk, ())), tuple(note_of(late[one]) for one in turn.notes))
+        PastTurn(
+            turn.say,
+            tuple(calls.get(turn.pk, ())),
+            tuple(note_of(late[one]) for one in turn.notes),
+            turn.response.data if turn.response else None,
+        )
         for turn in turns
     )
+
+
+def used(job: Job) -> tuple[int, int]:
+    """(tokens, millionths of a dollar) that all turns of a job have used so far, as far as prices are known."""
+    usages = list(Turn.objects.filter(job=job).values_list("usage", flat=True))
+    return sum(map(tokens_of, usages)), sum(usage.get("micro_usd", 0) for usage in usages)
 
 
 def _asked_with(call: Call) -> Any:

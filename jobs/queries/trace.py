@@ -20,6 +20,7 @@ from jobs.queries.taints import Taint, taint_of
 from jobs.queries.veil import Veil
 from jobs.rules.axis import Fold, Tick
 from jobs.rules.states import JOB_FINAL, CallState, JobState, TurnState
+from jobs.rules.turns import tokens_of
 from jobs.rules.why import Why
 
 WINDOW: Final = 200  # calls on one page
@@ -226,11 +227,7 @@ def _by_call(calls: list[Call]) -> tuple[Mapping[UUID, list[Attempt]], Mapping[U
 
 def _tokens(job_id: UUID) -> int:
     usages = Turn.objects.filter(job_id=job_id).values_list("usage", flat=True)[:2000]
-    return sum(_tokens_of(usage) for usage in usages)
-
-
-def _tokens_of(usage: Mapping[str, object]) -> int:
-    return sum(value for name, value in usage.items() if name.endswith("tokens") and isinstance(value, int))
+    return sum(tokens_of(usage) for usage in usages)
 
 
 def _lines(
@@ -255,7 +252,7 @@ def _turn_line(turn: Turn, drawing: Drawing) -> TurnLine:
         number=turn.number,
         state=TurnState(turn.state),
         model=turn.model,
-        tokens=_tokens_of(turn.usage),
+        tokens=tokens_of(turn.usage),
         say=turn.say,
         error=turn.error,
         asked=turn.asked,

@@ -10,6 +10,9 @@ SWEEP_GRACE: Final = 5.0  # past its limit, an attempt of a living node is close
 LEASE: Final = 10.0  # a node silent for longer is lost
 CANCEL_PATIENCE: Final = 600.0  # RULES L2: at most ten minutes past an attempt's timeout
 TURN_LIMIT: Final = 600.0
+TURN_OWN_LIMIT: Final = 590.0  # for which a node waits for a model's answer, all of it
+MAX_BUSY_ASKS: Final = 10  # of one turn, before a provider that does not answer fails it
+MAX_PROVIDER_WAIT: Final = 3_600.0  # that a provider may ask for
 APPROVAL_LIFE: Final = timedelta(hours=24)
 LONGEST_APPROVAL: Final = timedelta(days=7)  # however often a person extends it
 KEY_LIFE: Final = timedelta(hours=24)  # for so long a service can be taken to know a key again (RULES U7)
@@ -28,6 +31,13 @@ def backoff(now: datetime, *, failures: int, jitter: float) -> datetime:
     """
     seconds = min(_FIRST_BACKOFF * 2.0 ** (failures - 1), MAX_BUSY_WAIT)
     return now + timedelta(seconds=seconds * (0.5 + jitter))
+
+
+def asked_again(now: datetime, *, tries: int, wait: float | None, jitter: float) -> datetime | None:
+    """When a turn whose provider was busy is asked again, after `tries` (≥ 1) of it. None: not any more."""
+    if tries >= MAX_BUSY_ASKS or (wait is not None and wait > MAX_PROVIDER_WAIT):
+        return None
+    return backoff(now, failures=tries, jitter=jitter) if wait is None else after_wait(now, wait=wait, jitter=jitter)
 
 
 def after_wait(now: datetime, *, wait: float, jitter: float) -> datetime:

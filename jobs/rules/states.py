@@ -95,6 +95,7 @@ class TurnState(StrEnum):
     ANSWERED = "answered"
     FAILED = "failed"
     LOST = "lost"
+    BUSY = "busy"
 
 
 class NodeState(StrEnum):
@@ -138,8 +139,9 @@ SESSION_MOVES: Mapping[SessionState, frozenset[SessionState]] = {
 }
 TURN_STARTS: frozenset[TurnState] = frozenset({T.ASKED})
 TURN_MOVES: Mapping[TurnState, frozenset[TurnState]] = {
-    T.ASKED: frozenset({T.ANSWERED, T.FAILED, T.LOST}),
+    T.ASKED: frozenset({T.ANSWERED, T.FAILED, T.LOST, T.BUSY}),
     T.LOST: frozenset({T.ASKED}),
+    T.BUSY: frozenset({T.ASKED}),
 }
 NODE_STARTS: frozenset[NodeState] = frozenset({N.ALIVE})
 NODE_MOVES: Mapping[NodeState, frozenset[NodeState]] = {

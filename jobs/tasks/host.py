@@ -56,6 +56,8 @@ class Host:
         self._taken: Final[set[tuple[UUID, UUID]]] = set()  # (tool, job) whose one server has its call here
         self._measuring: Final[set[UUID]] = set()  # tools whose listing is being read here
         self._tenant_of: Final[dict[UUID, UUID]] = {}  # open attempt → tenant
+        self._questions: Final[dict[UUID, models.Question]] = {}  # turn → what is being asked here
+        self._grace: float | None = None  # seconds that questions still have once this node is ending
         self._lock: Final = threading.Lock()
         self._connections: Final[list[BaseDatabaseWrapper]] = []  # of the threads that work
         self._pool: Final = ThreadPoolExecutor(
@@ -97,6 +99,9 @@ class Host:
         with self._lock:
             again, up = self._stopping.is_set(), self._up
             self._stopping.set()
+            self._grace = grace
+            for question in self._questions.values():
+                question.end_within(grace, models.NODE_ENDED)
         if again:
             self.node.shutdown(grace)
             return
@@ -152,6 +157,11 @@ class Host:
         """The tenant of each attempt being made here."""
         with self._lock:
             return dict(self._tenant_of)
+
+    def questions(self) -> list[models.Question]:
+        """What is being asked of models here."""
+        with self._lock:
+            return list(self._questions.values())
 
     def soon(self, act: Callable[[], None]) -> None:
         """Do something outside the pulse, on one of this host's threads."""
@@ -278,10 +288,19 @@ class Host:
             return
         if order is None:
             return
-        outcome = models.ask(order)
-        self.until_committed(
-            lambda: turns.settle(tenant=tenant, turn_id=order.turn_id, asked=order.asked, outcome=outcome)
-        )
+        question = models.Question(order)
+        with self._lock:
+            self._questions[order.turn_id] = question
+            if self._grace is not None:
+                question.end_within(self._grace, models.NODE_ENDED)
+        try:
+            outcome = question.ask()
+            self.until_committed(
+                lambda: turns.settle(tenant=tenant, turn_id=order.turn_id, asked=order.asked, outcome=outcome)
+            )
+        finally:
+            with self._lock:
+                del self._questions[order.turn_id]
 
     def _keep_late(self, attempt_id: UUID, result: Result) -> None:
         """Called on a thread of the node's own, which keeps no connection."""

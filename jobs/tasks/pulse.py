@@ -18,8 +18,9 @@ from base.clock import boot_time
 from catalog.operations import linting, server_logs
 from catalog.queries import sign_ins
 from jobs import wake
+from jobs.agent import models
 from jobs.node.values import ServerStatus
-from jobs.operations import nodes
+from jobs.operations import nodes, turns
 from jobs.operations.sweep import Sweeper
 from jobs.queries import due
 from jobs.rules.limits import LEASE
@@ -52,6 +53,7 @@ class Pulse:
         self._may_lose_nodes_at = 0.0
         self._next_lint = boot_time() + FIRST_LINTING
         self._kept: dict[UUID, Progress] = {}
+        self._told: dict[UUID, str] = {}  # turn → what is shown of its answer
         self._said: dict[tuple[UUID, UUID], tuple[str, ...]] = {}  # (tenant, tool) → what was kept of its servers' log
 
     def start(self) -> None:
@@ -78,6 +80,7 @@ class Pulse:
                     self._say_alive,
                     self._flush_progress,
                     self._stop_attempts,
+                    self._look_after_questions,
                     self._end_servers_without_work,
                     self._keep_logs,
                     self._sweep,
@@ -108,7 +111,7 @@ class Pulse:
 
     def _say_alive(self) -> None:
         try:
-            nodes.beat(node_id=self._host.node_id, servers=[_told(server) for server in self._host.node.servers()])
+            nodes.beat(node_id=self._host.node_id, servers=[_shown(server) for server in self._host.node.servers()])
         except nodes.NodeGone:
             self._start_over()
         else:
@@ -180,6 +183,18 @@ class Pulse:
         for asked in nodes.stop_requests(here) if here else ():
             self._host.node.stop(asked.attempt_id, asked.reason)
 
+    def _look_after_questions(self) -> None:
+        """Show what models have said so far, and wait no longer for those whose job is being stopped."""
+        asked = {question.order.turn_id: question for question in self._host.questions()}
+        for turn_id in turns.to_stop(asked) if asked else ():
+            asked[turn_id].end_within(0, models.STOPPED)
+        for turn_id, question in asked.items():
+            said = question.said
+            if said and self._told.get(turn_id) != said:
+                turns.saying(tenant=question.order.tenant, turn_id=turn_id, asked=question.order.asked, said=said)
+                self._told[turn_id] = said
+        self._told = {turn_id: said for turn_id, said in self._told.items() if turn_id in asked}
+
     def _claim(self) -> None:
         host = self._host
         free = host.free(wake.RUN_CALL)
@@ -192,7 +207,7 @@ class Pulse:
                 host.offer(wake.RUN_TURN, tenant, job_id)
 
 
-def _told(server: ServerStatus) -> dict[str, Any]:
+def _shown(server: ServerStatus) -> dict[str, Any]:
     """What a node's row says of one of its servers."""
     told = {"tool": str(server.tool_id), "state": server.state, "why": server.reason[:500]}
     return told | {"starts": server.starts, "pid": server.pid}

@@ -174,7 +174,7 @@ def check_what_woke(stand: Services, *, held: UUID, busy: UUID, queued: UUID, of
     assert [attempt.state for attempt in stand.attempts(*stand.calls(busy))] == ["busy", "answered"]
     assert state_of(stand, queued, KEYED) == (CallState.SUCCEEDED, Effect.MADE, 1)
     over = stand.job(of_a_day)
-    assert (over.state, over.reason, over.failure_kind) == (JobState.FAILED, Why.JOB_LIMIT, "limit")
+    assert (over.state, over.reason, over.failure_kind) == (JobState.FAILED, Why.JOB_LIMIT, "limit_minutes")
     note = stand.call(of_a_day, PLAIN)
     with db.read(stand.tenant):
         (question,) = note.holds.all()

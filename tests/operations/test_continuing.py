@@ -95,7 +95,7 @@ def test_its_limit_of_turns_is_the_jobs_and_not_each_runs() -> None:
     continued(world, job)
     assert turns.start(tenant=world.tenant, job_id=job, node_id=world.node) is None
     row = see(world, Job, job)
-    assert (row.state, row.failure_kind) == (JobState.FAILED, "limit")
+    assert (row.state, row.failure_kind) == (JobState.FAILED, "limit_turns")
     assert "limits.turns" in row.detail
 
 
@@ -104,7 +104,7 @@ def test_its_limit_of_calls_is_the_jobs_and_not_each_runs() -> None:
     job = a_continued_job(world)
     assert a_turn(world, job, ONE_MORE) == []
     row = see(world, Job, job)
-    assert (row.state, row.failure_kind) == (JobState.FAILED, "limit")
+    assert (row.state, row.failure_kind) == (JobState.FAILED, "limit_calls")
     assert "limits.calls" in row.detail
 
 

@@ -336,7 +336,7 @@ def test_limits_switches_and_refusals_reach_what_is_called_through_oz_call(world
     find = (FIND.name, {"query": "take"})
     a_modelled_turn(world, job, find)
     a_modelled_turn(world, job, find, find)
-    assert (see(world, Job, job).state, see(world, Job, job).failure_kind) == (JobState.FAILED, "limit")
+    assert (see(world, Job, job).state, see(world, Job, job).failure_kind) == (JobState.FAILED, "limit_calls")
 
 
 @pytest.mark.rule("T4")

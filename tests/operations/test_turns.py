@@ -113,7 +113,7 @@ def test_an_agents_limit_of_turns_fails_the_job() -> None:
     made(world, call, an_outcome(End.ANSWERED))
     assert asked(world, job) is None
     row = see(world, Job, job)
-    assert (row.state, row.failure_kind) == (JobState.FAILED, "limit")
+    assert (row.state, row.failure_kind) == (JobState.FAILED, "limit_turns")
     assert "limits.turns" in row.detail
 
 
@@ -124,7 +124,7 @@ def test_an_agents_limit_of_calls_fails_the_job_before_any_of_them_starts() -> N
         made(world, call, an_outcome(End.ANSWERED))
     assert a_turn(world, job, "look", "look") == []
     row = see(world, Job, job)
-    assert (row.state, row.failure_kind) == (JobState.FAILED, "limit")
+    assert (row.state, row.failure_kind) == (JobState.FAILED, "limit_calls")
     assert "limits.calls" in row.detail
 
 
@@ -146,7 +146,7 @@ def test_an_agents_limit_of_minutes_stops_what_runs_and_then_fails_the_job(
     assert see(world, Call, look).state == CallState.CANCELED
     settle(world, order, an_outcome(End.STOPPED))
     row = see(world, Job, job)
-    assert (row.state, row.failure_kind, row.reason) == (JobState.FAILED, "limit", Why.JOB_LIMIT)
+    assert (row.state, row.failure_kind, row.reason) == (JobState.FAILED, "limit_minutes", Why.JOB_LIMIT)
     assert row.detail == "its agent may run for 1 minute (limits.minutes)"
 
 

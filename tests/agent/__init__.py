@@ -1,0 +1,1 @@
+"""The agent loop: what a model is asked, and what its answers come to."""
