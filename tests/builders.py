@@ -109,9 +109,16 @@ def a_tool(
     listings.store(tenant=tenant, tool_id=tool.pk, measured=measured)
 
 
-def an_agent(tenant: UUID, name: str = "clerk", *, on_unknown: str | None = None, limits: Limits | None = None) -> None:
-    """An agent that may call everything of `shop`; its turns are given by the test."""
-    spec = AgentSpec(name, model="rehearsal", functions=("shop.*",), on_unknown=on_unknown, limits=limits or Limits())
+def an_agent(
+    tenant: UUID,
+    name: str = "clerk",
+    *,
+    on_unknown: str | None = None,
+    limits: Limits | None = None,
+    model: str = "rehearsal",
+) -> None:
+    """An agent that may call everything of `shop`; its turns are given by the test, or by its model's provider."""
+    spec = AgentSpec(name, model=model, functions=("shop.*",), on_unknown=on_unknown, limits=limits or Limits())
     with db.write(tenant):
         version = PluginVersion.objects.get(plugin__name="shop")
         Agent.objects.create(tenant_id=tenant, plugin_version=version, name=name, definition=as_json(spec))

@@ -7,9 +7,9 @@ from uuid import UUID
 from catalog.models import KillSwitch, Tool
 from catalog.queries import switches
 from catalog.rules.switching import Mode, Scope
-from jobs.models import Attempt, Call, Job, Node
+from jobs.models import Attempt, Call, Job, Node, Turn
 from jobs.rules.limits import MAX_OPENINGS
-from jobs.rules.states import JobState, NodeState
+from jobs.rules.states import JobState, NodeState, TurnState
 from jobs.rules.why import RATE_FULL
 
 NO_NODE: Final = "No node is alive: it starts when one comes back."
@@ -50,7 +50,16 @@ class Standstill:
         switch = switches.over_agent(self.job.agent_name)
         if switch is not None:
             return _held_by(switch)
+        if self.no_turn_until is not None:
+            busy = Turn.objects.filter(job=self.job, state=TurnState.BUSY).values_list("error", flat=True).first()
+            return f"The model's provider did not answer, so it is asked again. {busy or ''}".strip()
         return "" if self._nodes() else NO_NODE
+
+    @property
+    def no_turn_until(self) -> datetime | None:
+        """When the job's turn is due whose provider was busy; None when none waits for that."""
+        due = self.job.turn_due_at
+        return due if due is not None and due > self.now else None
 
     def _about_its_tool(self, call: Call, alive: int) -> str:
         tool = self._tool(call.function.tool_id) if call.function else None

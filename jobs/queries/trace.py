@@ -102,13 +102,14 @@ class Trace:
     """The page, of one of the job's `runs`, counted from 0: it continued as new between two (RULES G3).
 
     `seq` is the newest event that it surely shows; `before` and `after` are activities to page to. `stands` says why
-    the job's due turn is not asked, when there is a reason.
+    the job's due turn is not asked, when there is a reason, and `stands_until` how long if that is known.
     """
 
     head: JobHead
     run: int
     runs: int
     stands: str
+    stands_until: datetime | None
     seq: int
     now: datetime
     turns: tuple[TurnLines, ...]
@@ -154,6 +155,7 @@ def trace(
         run=run,
         runs=job.run_number + 1,
         stands=stands,
+        stands_until=still.no_turn_until,
         seq=seq,
         now=now,
         turns=_lines(turns, calls, attempts, holds, stories, drawing),

@@ -6,7 +6,7 @@ It gives the answers of its plan, one a request, whatever provider's address was
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
@@ -16,7 +16,8 @@ from typing import Any, Final
 class Says:
     """One answer. `status` other than 200 makes it an error with `error` for a message.
 
-    `cut`: the connection ends after so many bytes of the body. `wait` holds the answer until the event is set.
+    `cut`: the connection ends after so many bytes of the body. `wait` holds the answer until the event is set, or what
+    of its body comes after `hold_after` bytes.
     """
 
     text: str = ""
@@ -27,6 +28,7 @@ class Says:
     cut: int | None = None
     stop: str = ""
     wait: threading.Event | None = None
+    hold_after: int = 0
     raw: bytes | None = None
 
 
@@ -48,6 +50,8 @@ class Provider:
         self.plan: Final = plan
         self.asked: Final[list[Asked]] = []
         self.arrived: Final = threading.Event()
+        self.left: Final = threading.Event()
+        """Set when whoever asked went away before it had the whole answer."""
 
     def answer(self, asked: Asked) -> Says:
         """The plan's next answer; the last one again and again."""
@@ -80,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(length) or b"null")
         here: Provider = self.server.provider  # type: ignore[attr-defined]
         said = here.answer(Asked(self.path, {k.lower(): v for k, v in self.headers.items()}, body))
-        if said.wait is not None:
+        if said.wait is not None and not said.hold_after:
             said.wait.wait(30)
         if said.status != 200:
             self._send(said, json.dumps(_error(self.path, said)).encode(), "application/json")
@@ -96,9 +100,23 @@ class _Handler(BaseHTTPRequestHandler):
             for name, value in said.headers.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(body if said.cut is None else body[: said.cut])
-        except OSError:  # whoever asked went away
-            return
+            self.wfile.write(body[: said.hold_after or said.cut])
+            if said.wait is not None and said.hold_after:
+                self._hold(said.wait)
+                self.wfile.write(body[said.hold_after :])
+        except OSError:
+            self.server.provider.left.set()  # type: ignore[attr-defined]
+
+    def _hold(self, event: threading.Event) -> None:
+        """Wait for the event, or for whoever asked to go away."""
+        self.connection.settimeout(0.05)
+        for _ in range(600):
+            if event.is_set():
+                break
+            with suppress(TimeoutError):
+                if not self.connection.recv(1):
+                    raise ConnectionResetError
+        self.connection.settimeout(30)
 
     def log_message(self, *_: object) -> None:
         """Nothing on stderr."""
