@@ -70,6 +70,7 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "answered": ("check", "ok", "The model answered."),
         "failed": ("x", "bad", "The model could not be asked."),
         "lost": ("server-off", "bad", "No answer came before its limit, or its node was lost; it is asked again."),
+        "busy": ("hourglass", "wait", "The provider did not answer; it is asked again when its time has come."),
     },
     "hold": {
         "open": ("hand", "wait", "Waits for a person."),

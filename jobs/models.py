@@ -86,6 +86,7 @@ class Job(TenantRow):
     next_activity = models.PositiveIntegerField(default=1)
     calls_before = models.PositiveIntegerField(default=0, help_text="calls of the runs before this one")
     turns_made = models.PositiveIntegerField(default=0)
+    waiting_since = models.DateTimeField(null=True, help_text="since when only people are waited for")
     turn_due_at = models.DateTimeField(null=True)
     one_call = models.BooleanField(default=False, help_text="it makes one call, which a person asked for, and no turn")
     created_at = models.DateTimeField()

@@ -21,7 +21,7 @@ from jobs.queries.trace import name_of
 from jobs.queries.veil import Veil
 from jobs.rules.limits import APPROVAL_LIFE, KEY_LIFE, LONGEST_APPROVAL
 from jobs.rules.permits import may_ask_again
-from jobs.rules.states import JOB_FINAL, CallState, Effect, HoldKind, HoldState
+from jobs.rules.states import JOB_FINAL, CallState, Effect, HoldKind, HoldState, JobState
 
 SOON: Final = timedelta(hours=1)
 STOP_RUNNING: Final = (CallState.RUNNING, CallState.CANCELLING)
@@ -234,6 +234,7 @@ def _may_extend(hold: Hold, now: datetime) -> bool:
 
 
 def _ends_before(hold: Hold) -> datetime | None:
-    """When its job reaches its limit, if that is well before the question expires."""
-    limit, expires = hold.job.deadline_at, hold.expires_at
+    """When its job reaches its limit, if well before the question expires. While only people are waited for: never."""
+    limit = None if hold.job.state == JobState.WAITING else hold.job.deadline_at
+    expires = hold.expires_at
     return limit if limit is not None and expires is not None and limit < expires - SOON else None

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from base import db
 from catalog.models import Function, Stage
+from catalog.queries.connections import named
 from catalog.queries.costs import Granted, agents_now
 from catalog.queries.kept_agents import UnreadableAgent, kept_agents
 from catalog.queries.paging import A_PAGE, Paged, page_within
@@ -15,6 +16,7 @@ from catalog.rules.agents import AgentSpec
 from catalog.rules.budgets import AgentCost, agent_cost, agent_finding, with_repeats
 from catalog.rules.estimates import Cost, Definition, as_sent
 from catalog.rules.findings import Finding
+from catalog.rules.model_names import connection_of
 from catalog.rules.platform import carried, label_of
 from catalog.rules.requests import as_text, definitions
 from catalog.rules.skills import IndexLine
@@ -96,7 +98,10 @@ class AgentPage:
     no_skills: tuple[str, ...]
     index: tuple[IndexRow, ...]
     on_unknown: str
-    limits: tuple[tuple[str, int, str], ...]
+    limits: tuple[tuple[str, float, str], ...]
+    connection: str
+    no_connection: bool
+    max_tokens: int
     cost: AgentCost
     otherwise: int
     finding: Finding | None
@@ -155,6 +160,9 @@ def agent_page(tenant: UUID, name: str, *, shown: str = "") -> AgentPage | None:
             index=tuple(IndexRow(line, line.taints(one.plugin)) for line in one.index),
             on_unknown=spec.on_unknown or "",
             limits=_limits(spec),
+            connection=(over := connection_of(spec.model, spec.connection)),
+            no_connection=bool(over) and named(over) is None,
+            max_tokens=spec.max_tokens,
             cost=cost,
             otherwise=_otherwise(one),
             finding=agent_finding(cost),
@@ -213,12 +221,16 @@ def _otherwise(one: Granted) -> int:
     return agent_cost(other, {part.label: part.tokens for part in one.cost.granted}, index=one.index).tokens
 
 
-def _limits(spec: AgentSpec) -> tuple[tuple[str, int, str], ...]:
-    return (
-        ("turns", spec.limits.turns, "questions to the model"),
-        ("calls", spec.limits.calls, "of functions, the platform's own among them"),
-        ("minutes", spec.limits.minutes, "from its start, also while it waits for a person"),
-    )
+def _limits(spec: AgentSpec) -> tuple[tuple[str, float, str], ...]:
+    limits = spec.limits
+    found = [
+        ("turns", limits.turns, "questions to the model"),
+        ("calls", limits.calls, "of functions, the platform's own among them"),
+        ("minutes", limits.minutes, "from its start, while only people are waited for not counted"),
+        ("tokens", limits.tokens, "of its requests and their answers together"),
+        ("dollars", limits.usd, "as far as its provider's prices are known"),
+    ]
+    return tuple((name, most, what) for name, most, what in found if most)
 
 
 def _row(part: Cost, row: Function, kind: str, dropped: set[str]) -> SentRow:

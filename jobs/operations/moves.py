@@ -63,6 +63,9 @@ def job(row: Job, to: JobState, *, reason: str, now: datetime, **fields: Any) ->
     old = JobState(row.state)
     check(JOB_MOVES, old, to)
     fields |= {"state": to, "reason": reason, "seq": row.seq + 1}
+    fields["waiting_since"] = now if to is JobState.WAITING else None
+    if row.waiting_since is not None and row.deadline_at is not None:  # people may take their time (limits.minutes)
+        fields["deadline_at"] = row.deadline_at + (now - row.waiting_since)
     if to not in (JobState.QUEUED, JobState.RUNNING):
         fields["turn_due_at"] = None
     if to in JOB_FINAL:

@@ -16,7 +16,6 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from base import db
 from base.clock import boot_time
-from base.figures import plural
 from catalog.models import KillSwitch
 from catalog.rules.switching import Mode
 from catalog.rules.wire import Wire
@@ -186,17 +185,19 @@ def _expired_holds(now: datetime) -> QuerySet[Hold]:
 
 
 def _jobs_past_deadline(now: datetime) -> QuerySet[Job]:
-    found = Job.objects.filter(deadline_at__lte=now).exclude(state__in=[*JOB_FINAL, JobState.CANCELLING])
+    resting = [*JOB_FINAL, JobState.CANCELLING, JobState.WAITING]
+    found = Job.objects.filter(deadline_at__lte=now).exclude(state__in=resting)
     return found.order_by("deadline_at")
 
 
 def _end_at_limit(tenant: UUID, job_id: UUID) -> bool:
     with db.write(tenant) as now:
         job = locks.job(job_id)
-        if job is None or job.deadline_at is None or job.state in JOB_FINAL or job.state == JobState.CANCELLING:
+        over = job is None or job.state in JOB_FINAL or job.state in (JobState.CANCELLING, JobState.WAITING)
+        if job is None or over or job.deadline_at is None or job.deadline_at > now:
             return False
-        minutes = round((job.deadline_at - job.created_at).total_seconds() / 60)
-        limit = f"its agent may run for {plural(minutes, 'minute')} (limits.minutes)"
+        waited = "the time that only people were waited for is not counted"
+        limit = f"its agent may not run for longer; {waited} (limits.minutes)"
         cancel.end(
             job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit_minutes", detail=limit, now=now
         )

@@ -10,7 +10,7 @@ from catalog.models import Agent
 from catalog.rules.agents import Limits
 from jobs.agent import models, rehearsal
 from jobs.models import Call, Job, Turn
-from jobs.operations import nodes, turns
+from jobs.operations import holds, nodes, turns
 from jobs.queries import due
 from jobs.rules.orders import End
 from jobs.rules.states import CallState, JobState, TurnState
@@ -18,16 +18,19 @@ from jobs.rules.turns import TurnAnswer, TurnFailed, Wanted
 from jobs.rules.why import Why
 from tests.builders import (
     World,
+    a_held_call,
     a_job,
     a_node,
     a_turn,
     a_world,
     an_order,
     an_outcome,
+    answered,
     made,
     see,
     settle,
     swept,
+    the_job,
 )
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -147,7 +150,32 @@ def test_an_agents_limit_of_minutes_stops_what_runs_and_then_fails_the_job(
     settle(world, order, an_outcome(End.STOPPED))
     row = see(world, Job, job)
     assert (row.state, row.failure_kind, row.reason) == (JobState.FAILED, "limit_minutes", Why.JOB_LIMIT)
-    assert row.detail == "its agent may run for 1 minute (limits.minutes)"
+    assert "limits.minutes" in row.detail
+
+
+def test_an_agents_limit_of_minutes_does_not_run_while_only_a_person_is_waited_for(
+    move_clock: Callable[[timedelta], None],
+) -> None:
+    world = a_world(limits=Limits(minutes=10))
+    call, hold = a_held_call(world)
+    job = the_job(world, call).pk
+    first = see(world, Job, job).deadline_at
+    move_clock(timedelta(minutes=30))
+    nodes.beat(node_id=world.node, servers=[])
+    swept()
+    assert see(world, Job, job).state == JobState.WAITING
+    answered(world, hold, holds.Answer.APPROVE)
+    moved = see(world, Job, job).deadline_at
+    assert first is not None and moved is not None
+    assert timedelta(minutes=29) < moved - first < timedelta(minutes=31)
+    move_clock(timedelta(minutes=9))
+    nodes.beat(node_id=world.node, servers=[])
+    swept()
+    assert see(world, Job, job).state == JobState.RUNNING
+    move_clock(timedelta(minutes=2))
+    nodes.beat(node_id=world.node, servers=[])
+    swept()
+    assert see(world, Job, job).failure_kind == "limit_minutes"
 
 
 @pytest.mark.rule("L11")
