@@ -20,7 +20,7 @@ from base import db, ids
 from catalog.models import Arrival, Came, Credential, EntryApproval, LintFinding, LintReport, Scope, ServerLog, Skill
 from catalog.operations import connections, signing_in
 from catalog.operations.connections import Given
-from jobs.models import Body, Call, Hold, Job
+from jobs.models import Body, Call, Hold, Job, Turn
 from jobs.operations import turns
 from jobs.operations.bodies import LARGE
 from jobs.rules.orders import End
@@ -116,6 +116,7 @@ def a_full_world(slug: str) -> World:
         before = Body.objects.create(tenant_id=world.tenant, data={}, size=2)
         Call.objects.filter(pk=again).update(again_of=call, edited_from=before)  # as if a person had done so
         Hold.objects.filter(call_id=call).update(edit=before)
+        Turn.objects.filter(calls=again).update(response=before)  # as if a model had answered it
     wanted = channels.Wanted("on-call", url="https://hooks.example/x")
     channels.make(tenant=world.tenant, way=Way.WEBHOOK, wanted=wanted, secret="s", actor=actor)
     a_turn(world, a_job(world), "refund", "note")  # an open hold, and a queued call
