@@ -112,10 +112,13 @@ def _filled(part: Any, written: Mapping[str, Any]) -> Any:
 
 def _kept(response: "ModelResponse") -> Any:
     """A response to keep. The arguments are kept with their calls alone, where what is secret in them is sealed."""
-    from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolCallPart
+    from pydantic_ai.messages import ModelMessagesTypeAdapter
 
-    parts = [replace(part, args={}) if isinstance(part, ToolCallPart) else part for part in response.parts]
-    return ModelMessagesTypeAdapter.dump_python([replace(response, parts=parts)], mode="json")[0]
+    kept = ModelMessagesTypeAdapter.dump_python([response], mode="json")[0]
+    for part in kept["parts"]:
+        if part["part_kind"] == "tool-call":
+            part["args"] = {}
+    return kept
 
 
 def _parameters(order: TurnOrder) -> Any:

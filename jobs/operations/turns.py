@@ -189,7 +189,9 @@ def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome, jit
                     wanted=storable(wanted),
                     model=storable(outcome.model)[:200],
                     usage=with_lost(outcome.usage, turn.usage.get(LOST, 0)),
-                    response_id=None if outcome.response is None else bodies.keep(masking.value(storable(outcome.response))),
+                    response_id=None
+                    if outcome.response is None
+                    else bodies.keep(masking.value(storable(outcome.response))),
                 )
                 _go_on(job, turn, outcome, say=say)
             case never:
