@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from random import random
 from typing import Any, assert_never
 from uuid import UUID
 
@@ -156,12 +155,11 @@ def to_stop(asked: Collection[UUID]) -> list[UUID]:
         return list(set(asked) - set(wanted.values_list("pk", flat=True)))
 
 
-def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome, jitter: float | None = None) -> bool:
+def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome, jitter: float = 0.5) -> bool:
     """Close a turn: its calls are taken in, or its words end the job. False when it was closed or asked anew before.
 
-    `jitter` in [0, 1) spreads the next asking of a busy provider; by default it is drawn here.
+    `jitter` in [0, 1) spreads the next asking of a busy provider.
     """
-    jitter = random() if jitter is None else jitter
     with db.write(tenant, named="submit") as now:
         locks.gate_shared()
         found = Turn.objects.filter(pk=turn_id).values_list("job_id", flat=True).first()

@@ -296,7 +296,9 @@ class Host:
         try:
             outcome = question.ask()
             self.until_committed(
-                lambda: turns.settle(tenant=tenant, turn_id=order.turn_id, asked=order.asked, outcome=outcome)
+                lambda: turns.settle(
+                    tenant=tenant, turn_id=order.turn_id, asked=order.asked, outcome=outcome, jitter=random()
+                )
             )
         finally:
             with self._lock:

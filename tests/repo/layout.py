@@ -53,6 +53,7 @@ LEAVES: Final = frozenset(
         "no_nul",
         "nudge",
         "outbound",
+        "outbound_transport",
         "portable",
         "ports",
         "prepared",

@@ -41,8 +41,9 @@ AGREED: Mapping[str, Mapping[str, str]] = {
     },
     "turn": {
         "new": "asked",
-        "asked": "answered failed lost",
+        "asked": "answered failed lost busy",
         "lost": "asked",
+        "busy": "asked",
     },
     "node": {
         "new": "alive",
