@@ -14,7 +14,8 @@ from base import db
 from catalog.models import Agent, Credential
 from catalog.operations import connections
 from catalog.operations.connections import Given
-from catalog.rules.agents import AgentSpec, as_json
+from catalog.rules.agents import AgentSpec
+from catalog.rules.kept_agents import as_json
 from jobs.models import Call, Job, Turn
 from jobs.rules.states import JobState, TurnState
 from jobs.tasks.host import Host
