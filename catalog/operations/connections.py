@@ -99,7 +99,7 @@ def change(
 
 
 def remove(*, tenant: UUID, name: str, actor: Actor) -> None:
-    """Remove a connection with its credential. Raises `BadConnection` while a current tool uses it."""
+    """Remove a connection with its credential. Raises `BadConnection` while a current tool or agent uses it."""
     with db.write(tenant):
         row = locked(name)
         if using := users_of(name):

@@ -6,7 +6,9 @@ from uuid import UUID
 
 from base import db
 from catalog.models import Connection, Credential, Listing, Stage, Standing, Tool
+from catalog.queries.kept_agents import kept_agents
 from catalog.queries.sign_ins import SignInPage, shown_id, sign_in_page
+from catalog.rules.model_names import connection_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,10 @@ def connection_page(tenant: UUID, connection: UUID) -> tuple[ConnectionRow, Sign
 
 
 def users_of(name: str) -> list[str]:
-    """The current tools that use a connection."""
-    using = Tool.objects.filter(plugin_version__stage=Stage.CURRENT, connection=name)
-    return list(using.order_by("slug").values_list("slug", flat=True))
+    """The current tools, and the agents whose models are asked over it, that use a connection."""
+    tools = Tool.objects.filter(plugin_version__stage=Stage.CURRENT, connection=name)
+    agents = (one for one in kept_agents().readable if connection_of(one.spec.model, one.spec.connection) == name)
+    return [*tools.order_by("slug").values_list("slug", flat=True), *(f"agent {one.name}" for one in agents)]
 
 
 def _row(one: Connection, tools: list[Tool], listings: dict[UUID, Listing]) -> ConnectionRow:

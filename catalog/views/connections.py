@@ -21,12 +21,14 @@ from catalog.operations import connections as operations
 from catalog.operations import signing_in
 from catalog.operations.connections import BadConnection, Given
 from catalog.queries.connections import ConnectionRow, connection_page, connections_page
+from catalog.rules.model_names import ANTHROPIC, GOOGLE, OPENAI
 from catalog.rules.oauth import CannotSignIn
 from tenants.models import Role
 from tenants.views.place import actor_of, seat_with
 
 BEGUN: Final = "oauth"  # the session's key for sign-ins whose person is at the provider: nonce → connection
 MOST_BEGUN: Final = 5
+OF_MODELS: Final = {"Anthropic": ANTHROPIC, "OpenAI": OPENAI, "Google": GOOGLE}
 KINDS: Final = (
     (Credential.NONE, "Nothing"),
     (Credential.BEARER, "A bearer token"),
@@ -48,7 +50,9 @@ def connections(request: HttpRequest) -> HttpResponse:
 def new_connection(request: HttpRequest) -> HttpResponse:
     """Add a connection."""
     seat, typed, error = seat_with(request, Role.ADMIN), _typed(request), ""
-    if request.method == "POST":
+    if request.method != "POST":
+        typed |= _of_provider(request.GET.get("provider", ""))
+    else:
         try:
             made = operations.make(
                 tenant=seat.tenant,
@@ -63,7 +67,7 @@ def new_connection(request: HttpRequest) -> HttpResponse:
         else:
             messages.success(request, f"Connection {typed['name']} is there.")
             return HttpResponseRedirect(reverse("connection", args=[ids.show(ids.CONNECTION, made)]))
-    context = {"typed": typed, "kinds": KINDS, "error": error}
+    context = {"typed": typed, "kinds": KINDS, "error": error, "providers": OF_MODELS}
     return answer(request, "catalog/new_connection.html", context, status=422 if error else 200)
 
 
@@ -223,6 +227,15 @@ def _row(request: HttpRequest, pk: UUID) -> ConnectionRow:
 def _typed(request: HttpRequest) -> dict[str, str]:
     names = ("name", "url", "allowed", "kind", "header")
     return {name: request.POST.get(name, "").strip()[:20_000] for name in names}
+
+
+def _of_provider(name: str) -> dict[str, str]:
+    """What the form of a model provider's connection begins with; nothing for a name that is none."""
+    found = OF_MODELS.get(name)
+    if found is None:
+        return {}
+    kind = Credential.HEADER if found.header else Credential.BEARER
+    return {"name": found.connection, "url": found.url, "kind": kind, "header": found.header}
 
 
 def _given(request: HttpRequest) -> Given:

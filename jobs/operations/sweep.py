@@ -20,7 +20,7 @@ from catalog.models import KillSwitch
 from catalog.rules.switching import Mode
 from catalog.rules.wire import Wire
 from jobs.models import Attempt, Call, Hold, Job, Node, Turn
-from jobs.operations import cancel, events, holds, moves, nodes, switches, work
+from jobs.operations import cancel, events, holds, moves, nodes, switches, turns, work
 from jobs.queries import locks
 from jobs.rules.limits import CANCEL_PATIENCE, LEASE, SWEEP_GRACE
 from jobs.rules.orders import End, Outcome
@@ -196,11 +196,8 @@ def _end_at_limit(tenant: UUID, job_id: UUID) -> bool:
         over = job is None or job.state in JOB_FINAL or job.state in (JobState.CANCELLING, JobState.WAITING)
         if job is None or over or job.deadline_at is None or job.deadline_at > now:
             return False
-        waited = "the time that only people were waited for is not counted"
-        limit = f"its agent may not run for longer; {waited} (limits.minutes)"
-        cancel.end(
-            job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind="limit_minutes", detail=limit, now=now
-        )
+        why, kind = Why.JOB_LIMIT, "limit_minutes"
+        cancel.end(job, ends_as=JobState.FAILED, reason=why, failure_kind=kind, detail=turns.OUT_OF_TIME, now=now)
         return True
 
 

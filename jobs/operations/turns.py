@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 from uuid import UUID
 
 from base import db
@@ -23,6 +23,10 @@ from jobs.rules.limits import TURN_LIMIT, asked_again
 from jobs.rules.states import JobState, NodeState, TurnState
 from jobs.rules.turns import LOST, TurnAnswer, TurnBusy, TurnFailed, TurnOrder, TurnOutcome, with_lost
 from jobs.rules.why import Why
+
+OUT_OF_TIME: Final = (
+    "its agent may not run for longer; the time that only people were waited for is not counted (limits.minutes)"
+)
 
 
 def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
@@ -45,7 +49,7 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
         except Unreadable as error:
             cancel.fail_for_agent(job, str(error), now=now)
             return None
-        if passed := _limit_passed(job, agent):
+        if passed := _limit_passed(job, agent, now):
             kind, limit = passed
             cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind=kind, detail=limit, now=now)
             return None
@@ -74,9 +78,11 @@ def _provider(agent: AgentSpec, job: Job) -> Remote:
     return connections.provider_of(connection_of(agent.model, agent.connection), job.agent_id)
 
 
-def _limit_passed(job: Job, agent: AgentSpec) -> tuple[str, str] | None:
+def _limit_passed(job: Job, agent: AgentSpec, now: datetime) -> tuple[str, str] | None:
     """(failure kind, what of it) of the first limit that forbids the job another turn; None when it may take one."""
     limits = agent.limits
+    if job.deadline_at is not None and job.deadline_at <= now:
+        return "limit_minutes", OUT_OF_TIME
     if job.turns_made >= limits.turns:
         return "limit_turns", f"its agent may take {plural(limits.turns, 'turn')} (limits.turns)"
     if not limits.tokens and not limits.usd:

@@ -1,5 +1,6 @@
 """The pages of connections: who may change them, and that a credential is never shown again."""
 
+import re
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from base import db, ids
 from catalog.models import Connection
 from studio.embedded import Postgres
 from tenants.models import Role, Secret
-from tests.builders import World, a_person, a_world
+from tests.builders import World, a_person, a_world, an_agent
 from tests.pages.visitors import text_of, visitor
 
 PAGE = "/settings/connections/"
@@ -65,3 +66,29 @@ def test_nobody_else_sees_or_changes_connections(database: Postgres, role: Role)
     assert client.get(PAGE).status_code == 403
     assert client.post(f"{PAGE}new/", FORM).status_code == 403
     assert there(world) == []
+
+
+@pytest.mark.parametrize("provider", ["Anthropic", "OpenAI", "Google"])
+def test_the_form_of_a_models_provider_lacks_nothing_but_the_key(database: Postgres, provider: str) -> None:
+    world = a_world()
+    client = visitor(world)
+    page = text_of(client.get(f"{PAGE}new/?provider={provider}"))
+    typed = {name: re.search(rf'name="{name}" value="([^"]*)"', page) for name in ("name", "url", "header")}
+    kind = re.search(r'<option value="(\w+)" selected', page)
+    assert kind is not None
+    filled = {name: found[1] for name, found in typed.items() if found} | {"kind": kind[1], "value": "s3cret-value"}
+    assert client.post(f"{PAGE}new/", filled).status_code == 302
+    (row,) = there(world)
+    assert row.name == provider.lower()
+    assert row.url.startswith("https://")
+
+
+def test_a_connection_over_which_an_agents_model_is_asked_is_not_removed(database: Postgres) -> None:
+    world = a_world()
+    client = visitor(world)
+    client.post(f"{PAGE}new/", {**FORM, "name": "openai"})
+    an_agent(world.tenant, "writer", model="openai-chat:some-model")
+    (row,) = there(world)
+    refused = client.post(f"{PAGE}{ids.show(ids.CONNECTION, row.pk)}/remove/")
+    assert refused.status_code == 409
+    assert "agent writer still uses it" in text_of(refused)
