@@ -9,11 +9,14 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from approvals.models import Decision
 from base import db, ids
+from catalog.operations import policies
 from jobs.models import Call, Hold
+from jobs.operations import work
 from jobs.rules.states import CallState, HoldState
 from tenants.models import Role
+from tenants.rules.who import Actor
 from tests.browser.conftest import Studio, live, sign_in
-from tests.builders import World, a_held_call, a_person, see
+from tests.builders import World, a_held_call, a_person, a_rule, see
 from tests.pages.visitors import hold_url, job_url
 from tests.races import told
 
@@ -88,6 +91,33 @@ def test_of_an_approval_and_a_stop_in_two_browsers_whichever_came_first_wins(
         assert question.state in (HoldState.ANSWERED, HoldState.WITHDRAWN)
         won[question.state] += 1
     told("an approval and a stop of two browsers", won)
+
+
+@pytest.mark.rule("A4")
+def test_a_call_approved_while_its_policy_changes_in_another_browser_does_not_begin_against_the_new_one(
+    page: Page, other: Page, world: World
+) -> None:
+    asks, refuses = a_rule("asks", "ask", tool="shop"), a_rule("refuses", "refuse", tool="shop")
+    admin = Actor("pat", "test", world.person)
+    forbids = policies.save(tenant=world.tenant, rules=[refuses], seen=0, note="never", by=admin)
+    won: Counter[str] = Counter()
+    newest = forbids
+    for _ in range(PAIRS):
+        newest = policies.save(tenant=world.tenant, rules=[asks], seen=newest, note="ask again", by=admin)
+        call, hold = a_held_call(world)
+        live(other, hold_url(hold))
+        page.goto(f"/catalog/policy/versions/{forbids}/")
+        page.locator("#note").fill("no more of these")
+        restore = page.get_by_role("button", name=f"Restore version {forbids}")
+        press_together(restore, other.locator("#answer-approve button.main"))
+        page.get_by_text("is in force: the rules of version").wait_for()
+        other.get_by_text("the call is now").wait_for()
+        newest += 1
+        assert work.start(tenant=world.tenant, call_id=call, node_id=world.node, attempt_id=ids.new()) is None
+        row = see(world, Call, call)
+        assert (row.state, row.policy_number) == (CallState.REFUSED, newest)
+        won[see(world, Hold, hold).state] += 1
+    told("an approval and a policy change of two browsers", won)
 
 
 def test_who_else_looks_is_named_and_forgotten_though_their_tab_goes_without_a_word(
