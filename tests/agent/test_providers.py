@@ -97,7 +97,6 @@ def test_a_definition_goes_out_exactly_as_it_is_counted(word: str) -> None:
     assert found(tools, "description") == "Add a note"
 
 
-@pytest.mark.rule("G2")
 @EVERY
 def test_the_next_turn_reads_its_own_answer_as_the_provider_gave_it_with_every_result(word: str) -> None:
     two = (("notes__add", {"text": "milk"}), ("notes__add", {"text": "tea"}))

@@ -67,7 +67,6 @@ def the_turn(world: World, job: UUID) -> Turn:
         return Turn.objects.filter(job_id=job).latest("number")
 
 
-@pytest.mark.rule("G2")
 def test_a_job_on_a_model_waits_out_its_providers_limit_reads_its_results_and_ends(host: Host) -> None:
     plan = [
         Says("I look.", calls=(NOWHERE, NOWHERE)),

@@ -8,18 +8,18 @@ import pytest
 
 from base import db, ids
 from catalog.rules.agents import Limits
-from jobs.models import Job, Turn
+from jobs.models import Job, Node, Turn
 from jobs.operations import nodes, turns
 from jobs.queries import due
 from jobs.queries.history import used
 from jobs.queries.trace import trace
 from jobs.rules.limits import MAX_BUSY_ASKS
-from jobs.rules.states import JobState, TurnState
-from jobs.rules.turns import TurnAnswer, TurnBusy, TurnFailed, TurnOrder, TurnOutcome
+from jobs.rules.states import JobState, NodeState, TurnState
+from jobs.rules.turns import TurnAnswer, TurnBusy, TurnFailed, TurnOrder, TurnOutcome, Wanted
 from jobs.rules.why import Why
 from tests.builders import World, a_job, a_node, a_world, cancelled, see, swept
 
-pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.rule("G2")]
+pytestmark = pytest.mark.usefixtures("database")
 SPENT = {"input_tokens": 100, "output_tokens": 20}
 
 
@@ -108,6 +108,7 @@ def test_a_busy_answer_after_the_cancel_ends_the_job_and_asks_nobody_again() -> 
     assert see(world, Job, job).state == JobState.CANCELED
 
 
+@pytest.mark.rule("G2")
 def test_a_request_that_was_lost_with_its_node_is_counted_as_one_that_cost_something() -> None:
     world = a_world()
     job = a_job(world)
@@ -126,9 +127,6 @@ def test_a_request_that_was_lost_with_its_node_is_counted_as_one_that_cost_somet
 
 
 def nodes_lost(node: UUID) -> None:
-    from jobs.models import Node
-    from jobs.rules.states import NodeState
-
     Node.objects.filter(pk=node).update(state=NodeState.LOST, ended_at=db.must_write())
 
 
@@ -142,8 +140,6 @@ def nodes_lost(node: UUID) -> None:
 def test_a_job_that_has_used_up_what_its_agent_may_use_fails_with_a_kind_of_its_own(
     limits: Limits, kind: str, words: str
 ) -> None:
-    from jobs.rules.turns import Wanted
-
     world = a_world(limits=limits)
     job = a_job(world)
     for _ in range(2):
