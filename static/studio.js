@@ -1,4 +1,5 @@
-/* The studio in the browser: nudges and re-reads, the connection chip, clocks, keys, and one submit per form.
+/* The studio in the browser: nudges and re-reads, the connection chip, clocks, and one submit per form.
+   Keys, and the guard that no answer is given to a card nobody has read: keys.js.
 
    Nothing is decided here. The socket carries "topic, seq"; the parts then re-read themselves as the signed-in person.
    A part that wants this has: id, hx-get (its own address), hx-trigger="refresh", data-topics="job:… approvals", and
@@ -62,7 +63,7 @@
   });
   // once more when all of it is here: the end of an answer may come after the whole of a newer one
   document.addEventListener("htmx:after:request", (event) => { const { ctx } = event.detail; if (overtaken(ctx)) event.preventDefault(); });
-  document.addEventListener("htmx:after:swap", () => { if (document.title !== title()) document.title = title(); mark(); join(); look(); });
+  document.addEventListener("htmx:after:swap", () => { if (document.title !== title()) document.title = title(); join(); look(); });
 
   /* What a person opened or typed stays when a part is patched around it. */
   if (window.htmx) {
@@ -205,55 +206,6 @@
     for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
   });
 
-  /* ---- keys: one letter each, off when a person says so --------------------------------------------------------- */
-  const keysOff = () => localStorage.getItem("oz0-keys") === "off";
-  function mark() {
-    document.body.classList.toggle("keys-off", keysOff());
-    const box = document.getElementById("keys-switch");
-    if (box) box.checked = !keysOff();
-  }
-  document.addEventListener("change", ({ target }) => {
-    if (target.id === "keys-switch") { localStorage.setItem("oz0-keys", target.checked ? "on" : "off"); mark(); }
-  });
-  /* a question that somebody opens from far down the list is brought into view; one that only changed moves nothing */
-  let opened = false;
-  document.addEventListener("click", ({ target }) => { if (target.closest('[data-row="open"]')) opened = true; });
-  document.addEventListener("htmx:after:swap", () => {
-    const question = opened && document.getElementById("question"), top = question ? question.getBoundingClientRect().top : 0;
-    if (top < 0 || top > innerHeight * 0.7) question.scrollIntoView();
-    opened = false;
-  });
-  function step(by) {
-    const rows = [...document.querySelectorAll("[data-row]")];
-    if (!rows.length) return;
-    const at = rows.findIndex((row) => row === document.activeElement || row.hasAttribute("aria-current"));
-    const next = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
-    next.focus();
-    if (next.dataset.row === "open") next.click();
-  }
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
-      const find = document.getElementById("find");
-      if (find) { event.preventDefault(); find.focus(); }
-      return;
-    }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.target.closest("input, textarea, select, dialog[open], [contenteditable]")) return;
-    if (event.key === "?") { const help = document.getElementById("keys"); if (help) { event.preventDefault(); help.showModal(); } return; }
-    if (keysOff()) return;
-    if (event.key === "/") {
-      const field = document.querySelector("[data-slash]");
-      if (field) { event.preventDefault(); field.focus(); field.select(); }
-      return;
-    }
-    if (event.key === "j") return step(1);
-    if (event.key === "k") return step(-1);
-    const target = /^[a-z]$/.test(event.key) && document.querySelector(`[data-key="${event.key}"]`);
-    if (!target || target.disabled) return;
-    event.preventDefault();
-    const needs = target.form && [...target.form.elements].find((field) => field.required && !field.value);
-    if (needs) needs.focus(); else if (target.matches("details")) target.open = true; else { target.focus(); target.click(); }
-  });
-
   /* ---- a group that is answered in parts goes on by itself -------------------------------------------------------- */
   const goOn = document.querySelector("form[data-go-on]");
   if (goOn) setTimeout(() => goOn.requestSubmit(), 50);
@@ -265,7 +217,6 @@
     const plain = document.querySelector("[data-title]")?.dataset.title ?? plainTitle; // a part that was swapped brings its own
     return count ? `(${count}) ${plain}` : plain;
   }
-  mark();
   document.title = title();
   connect();
   tick();

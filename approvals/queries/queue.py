@@ -5,25 +5,30 @@ so, and what came is counted and stands at the end: nothing moves under a cursor
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.db.models import QuerySet, TextField
+from django.db.models import Count, QuerySet, TextField
 from django.db.models.functions import Cast, Left
 
+from approvals.models import Decision
 from approvals.queries.floods import Flood, floods
+from approvals.rules.readable import brief
 from base import db, ids
 from jobs.models import Hold
 from jobs.queries.questions import counted, open_questions
 from jobs.queries.story import answered
 from jobs.queries.trace import name_of
 from jobs.queries.veil import Veil
+from jobs.rules.seeing import HIDDEN
 from jobs.rules.states import HoldKind, HoldState
 
 PAGE: Final = 50
 MOST_CHOICES: Final = 100  # that a filter offers
-BEGINNING: Final = 120  # characters of the arguments, as JSON, by which a question is told from its neighbours
+BEGINNING: Final = 1000  # characters of the arguments, as JSON; with more of them, how they begin
+ROOM: Final = 110  # characters by which a question is told from its neighbours
+LATELY: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,8 @@ class QueueFilter:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """One question. `closed` says how it was closed since the page was opened; empty while it is open. `arguments` is
-    how they begin; empty where there are none, or where they are large."""
+    """One question. `closed` says how it was closed since the page was opened; empty while it is open. `brief` names
+    the arguments, with their values cut in the middle; it is empty where there are none, or where they are large."""
 
     shown_id: str
     kind: HoldKind
@@ -52,7 +57,7 @@ class QueueRow:
     why: str
     opened_at: datetime
     expires_at: datetime | None
-    arguments: str
+    brief: tuple[tuple[str, str], ...]
     closed: str = ""
     count: int = 1
 
@@ -105,6 +110,13 @@ def queue(tenant: UUID, wanted: QueueFilter, *, role: str = "") -> Queue:
             at=wanted.at or now,
             now=now,
         )
+
+
+def answered_lately(tenant: UUID, person: int) -> tuple[tuple[str, int], ...]:
+    """How often this person gave each answer in the last hour, the most frequent first."""
+    with db.read(tenant) as now:
+        found = Decision.objects.filter(person_id=person, pk__gte=ids.first_at(now - LATELY), at__gte=now - LATELY)
+        return tuple(found.values_list("answer").annotate(count=Count("pk")).order_by("-count", "answer"))
 
 
 def choices(tenant: UUID) -> Choices:
@@ -169,6 +181,6 @@ def _row(hold: Hold, veil: Veil) -> QueueRow:
         why=hold.why,
         opened_at=hold.opened_at,
         expires_at=hold.expires_at,
-        arguments=veil.text(hold.call.tool_slug, beginning.removeprefix("{").removesuffix("}")),
+        brief=(("", HIDDEN),) if beginning and veil.hides(hold.call.tool_slug) else brief(beginning, ROOM),
         closed=answered(hold),
     )

@@ -5,7 +5,7 @@ from typing import Final
 
 from approvals.rules.deciding import still_to_come
 from base.figures import plural
-from jobs.rules.states import HoldKind
+from jobs.rules.states import HoldKind, HoldState
 
 PRESETS: Final = (
     "Not needed any more.",
@@ -44,6 +44,32 @@ class Stand:
     on_unknown: str = "ask"
     have: int = 0
     needed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a closed question is headed, after the function's name, with an icon and a tone that tell yes from no."""
+
+    title: str
+    icon: str
+    tone: str
+
+
+_ENDED: Final = {
+    "approve": Ended("was approved", "check", "tone-ok"),
+    "edit": Ended("was edited and approved", "check", "tone-ok"),
+    "deny": Ended("was denied", "ban", "tone-bad"),
+    "happened": Ended("happened, a person says", "check", "tone-ok"),
+    "again": Ended("was sent for one more attempt", "rotate-cw", "tone-ok"),
+    "stop": Ended("was stopped, with its job", "circle-stop", "tone-bad"),
+    HoldState.EXPIRED.value: Ended("was not answered in time", "timer-off", "tone-mute"),
+    HoldState.WITHDRAWN.value: Ended("needs no answer any more", "undo-2", "tone-mute"),
+}
+
+
+def ended(state: HoldState, answer: str) -> Ended:
+    """How a question is headed that is closed: by `answer`, where a person gave one."""
+    return _ENDED.get(answer) or _ENDED.get(state.value) or Ended("is answered", "user-check", "tone-mute")
 
 
 def of_one(stand: Stand) -> tuple[AnswerOption, ...]:

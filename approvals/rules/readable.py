@@ -7,6 +7,7 @@ from typing import Any, Final
 
 MOST: Final = 40  # lines; what has more is shown as JSON alone
 DEEPEST: Final = 4
+LEAST: Final = 8  # characters that every value has in a short line
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,35 @@ def lines(value: Any) -> tuple[Line, ...]:
         if len(found) > MOST:
             return ()
     return tuple(found)
+
+
+def brief(text: str, room: int) -> tuple[tuple[str, str], ...]:
+    """The names of an object's arguments with what they are, in about `room` characters, long values cut in the middle.
+
+    `text` is JSON, or its beginning where it is long: that is cut as it is, under no name.
+    """
+    try:
+        value = json.loads(text) if text else {}
+    except ValueError:
+        return (("", middle(text.removeprefix("{"), room)),)
+    if not isinstance(value, dict):
+        return (("", middle(text, room)),)
+    pairs = [(name, one if isinstance(one, str) else _spelled(one)) for name, one in value.items()]
+    left = room - sum(len(name) + 2 for name, _ in pairs)
+    said: list[tuple[int, str, str]] = []
+    for place, (name, one) in sorted(enumerate(pairs), key=lambda pair: len(pair[1][1])):  # short ones stay whole
+        share = max(LEAST, left // (len(pairs) - len(said)))
+        said.append((place, name, middle(one, share)))
+        left -= min(len(one), share)
+    return tuple((name, one) for _, name, one in sorted(said))
+
+
+def middle(text: str, room: int) -> str:
+    """`text` in at most `room` characters: its beginning and its end, with what is between left out."""
+    if len(text) <= room:
+        return text
+    head = room // 2
+    return f"{text[:head]}…{text[len(text) - (room - 1 - head) :]}"
 
 
 def _lines(path: str, value: Any, depth: int) -> Iterator[Line]:

@@ -14,10 +14,10 @@ from approvals.operations.decide import MOST_NOTE, Counted, MayNot, Person, deci
 from approvals.queries.card import Card, card
 from approvals.queries.floods import Flood, together
 from approvals.queries.queue import Queue
-from approvals.rules.answers import PRESETS, AnswerOption
+from approvals.rules.answers import PRESETS, AnswerOption, ended
 from approvals.rules.deciding import Decider, Question, still_to_come, why_not_decide
 from approvals.views.together import panel
-from approvals.views.waiting_list import beside, hold_id_of, waiting, wanted_of
+from approvals.views.waiting_list import beside, following, hold_id_of, waiting, wanted_of
 from base.htmx import page as answer_page
 from catalog.rules.policy_editing import why_not_edit
 from jobs.operations.holds import Answer, BadAnswer
@@ -133,7 +133,8 @@ def _card(request: HttpRequest, seat: Seat, found: Queue, shown_card: Card) -> d
     return {
         "card": shown_card,
         "said": _said(shown_card.answer) if shown_card.answered_by_id == seat.person_id else "",
-        "following": next((row for row in found.rows if row.count == 1 and row.shown_id != shown_card.shown_id), None),
+        "ended": ended(shown_card.state, shown_card.answer),
+        "following": None if shown_card.open else following(found, shown_card.shown_id),
         "options": [(option, _why_not(seat, shown_card, option)) for option in shown_card.options],
         "most_note": MOST_NOTE,
         "why_not_later": later.why_not(seat.role),

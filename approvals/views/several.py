@@ -77,6 +77,7 @@ def _show(request: HttpRequest, *, error: str = "", status: int = 200) -> HttpRe
         "note": request.POST.get("note", ""),
         "most_note": MOST_NOTE,
         "error": error,
+        "ticked_all": not error and "all" in request.GET,
     }
     return answer_page(request, "approvals/several.html", context, status=status)
 

@@ -8,13 +8,22 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest
 
-from approvals.queries.queue import Choices, Queue, QueueFilter, choices, queue
+from approvals.queries.floods import Flood
+from approvals.queries.queue import Choices, Queue, QueueFilter, QueueRow, answered_lately, choices, queue
 from base import ids
 from jobs.rules.states import HoldKind
 from tenants.views.place import seat_of
 
 KINDS: Final = (("approve", "May it run?"), ("retry", "Try again?"), ("unknown", "Did it happen?"))
 NAMES: Final = ("kind", "agent", "tool", "function")
+DONE: Final = {
+    "approve": "approved",
+    "edit": "edited and approved",
+    "deny": "denied",
+    "happened": "said to have happened",
+    "again": "run again",
+    "stop": "stopped",
+}
 LONGEST: Final = 128  # characters of a name in the address
 
 
@@ -60,12 +69,36 @@ def beside(request: HttpRequest, found: Queue) -> dict[str, Any]:
         "here": wanted.query,
         "opened": f"at={round(found.at.timestamp() * 1_000_000)}",
         "kinds": KINDS,
+        "yours": "" if found.rows else _yours(request),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """The question to read after one that is answered. `first`: nothing waits below, so it is the list's first."""
+
+    row: QueueRow | Flood
+    first: bool
+
+
+def following(found: Queue, shown: str) -> Following | None:
+    """The next question of the list below `shown`, else the first that waits; None when none does."""
+    open_ones = [row for row in found.rows if row.shown_id != shown and not (isinstance(row, QueueRow) and row.closed)]
+    below = [row for row in open_ones if row.shown_id > shown]  # ids are in the order of their asking
+    rest = below or open_ones
+    return Following(rest[0], first=not below) if rest else None
 
 
 def waiting_choices(request: HttpRequest) -> Choices:
     """What a filter of the open questions offers."""
     return choices(seat_of(request).tenant)
+
+
+def _yours(request: HttpRequest) -> str:
+    """What the reader answered in the last hour, in words: "97 approved, 3 denied"."""
+    seat = seat_of(request)
+    counts = answered_lately(seat.tenant, seat.person_id)
+    return ", ".join(f"{count:,} {DONE.get(answer, answer)}" for answer, count in counts)
 
 
 def hold_id_of(shown: str) -> UUID:

@@ -146,3 +146,9 @@ def live(page: Page, path: str) -> None:
     """Open a page and wait until its socket is there."""
     page.goto(path)
     page.locator("#connection", has_text="Live").wait_for()
+    read(page)
+
+
+def read(page: Page) -> None:
+    """Wait until the question that was chosen stands there and could have been read: before, no answer counts."""
+    page.locator("body:not([data-unread])").wait_for()

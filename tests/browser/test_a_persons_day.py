@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.by_link import signed_in
-from tests.browser.conftest import ROOT
+from tests.browser.conftest import ROOT, read
 from tests.clusters import seed
 from tests.faults.studios import Studio, state_folder, studio_in
 
@@ -64,6 +64,7 @@ def answer_question(page: Page, function: str, answer: str, text: str = "") -> N
     expect(page.locator("#question h1")).to_contain_text(function)
     if text:
         form.get_by_role("textbox").fill(text)
+    read(page)
     form.locator("button[data-key]").click()
     expect(form).to_have_count(0)
 

@@ -19,7 +19,7 @@ from jobs.rules.orders import End
 from studio.embedded import Postgres
 from tenants.models import User
 from tenants.rules.who import Actor
-from tests.browser.conftest import Studio, live, sign_in_by_password
+from tests.browser.conftest import Studio, live, read, sign_in_by_password
 from tests.browser.same import assert_live_equals_fresh
 from tests.builders import (
     World,
@@ -207,6 +207,7 @@ def test_an_answer_works_from_a_card_that_was_swapped_twice(page: Page, world: W
     for shown in (other, hold, other, hold):
         page.locator(f"#row-{ids.show(ids.HOLD, shown)}").click()
         expect(page.locator(f"#card-{ids.show(ids.HOLD, shown)}")).to_be_visible()
+    read(page)
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("You approved it")).to_be_visible()
     assert see(world, Call, call).state == "queued"
@@ -228,6 +229,7 @@ def test_twenty_writes_in_one_page_work(page: Page, world: World) -> None:
     holds = [a_held_call(world) for _ in range(20)]
     live(page, hold_url(holds[0][1]))
     for number in range(20):
+        read(page)
         page.get_by_role("button", name="Approve").click()
         expect(page.get_by_text("You approved it")).to_be_visible()
         if number < 19:

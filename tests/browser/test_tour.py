@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.by_link import signed_in
+from tests.browser.conftest import read
 from tests.faults.processes import until
 from tests.faults.studios import Studio, state_folder, studio_in
 from tests.repo.docs_commands import run, tour
@@ -50,6 +51,7 @@ def answer(page: Page, question: str, button: str) -> None:
     page.get_by_role("link", name=re.compile("^Approvals")).click()
     page.locator(".waiting", has_text="notes.add_note").first.click()
     expect(page.locator("#question h1")).to_have_text(question)
+    read(page)
     page.get_by_role("button", name=button, exact=True).click()
     expect(page.locator("#question")).to_contain_text(re.compile("You (approved|said|asked|stopped)"))
 

@@ -124,7 +124,7 @@ def test_they_happened_is_one_decision_one_audit_entry_and_one_move_for_each(dat
     page = text_of(send(client, form, "happened", note="all three are in the ledger"))
     assert "You said that 3 calls happened." in plain(page)
     assert "3 calls of shop" in plain(page)  # the other group is in the list
-    assert "data-key" not in page  # and not open, so that a second press answers nothing unread
+    assert 'class="answers"' not in page  # and not open, so that a second press answers nothing unread
     assert states(world, other) == [CallState.UNKNOWN] * 3
     assert states(world, calls) == [CallState.HAPPENED] * 3
     assert "all three are in the ledger" in told(world, calls[2])

@@ -103,7 +103,7 @@ def test_a_row_says_how_its_arguments_begin_so_that_the_odd_one_is_seen_among_ma
     a_held_call(world)  # without any
 
     def told(client: Client) -> list[str]:
-        return re.findall(r'<code class="third">(.*?)</code>', text_of(client.get(QUEUE)))
+        return re.findall(r'<code class="brief">(.*?)</code>', text_of(client.get(QUEUE)))
 
     viewer = visitor(world, a_person(world.tenant, "vic", Role.VIEWER))
     rows = told(visitor(world))
