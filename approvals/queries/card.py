@@ -6,11 +6,12 @@ from typing import Final
 from uuid import UUID
 
 from approvals.queries.alike import Alike, alike_calls
+from approvals.queries.compared import Compared, compared
 from approvals.queries.deciding_rules import Approval, deciding_rules, question_of, standing
 from approvals.rules import answers
 from approvals.rules.answers import AnswerOption, Stand
 from approvals.rules.deciding import DecidingRules, shown_digest
-from approvals.rules.readable import Line, lines
+from approvals.rules.readable import lines
 from base import db, figures, ids
 from catalog.models import Tool
 from catalog.rules.listing_diff import Change, changed_fields
@@ -76,7 +77,7 @@ class Card:
     may_write_twice: str
     check_text: str
     arguments: Value
-    lines: tuple[Line, ...]
+    compared: Compared
     edits: tuple[EditRow, ...]
     call_id: str
     call_state: CallState
@@ -149,7 +150,7 @@ def card(tenant: UUID, hold_id: UUID, *, role: str = "", reader: int | None = No
             may_write_twice=_twice(call, first, now),
             check_text=_check_text(call),
             arguments=arguments,
-            lines=lines(arguments.value) if arguments.shown else (),
+            compared=_compared(call, arguments, hidden=veil.hides(tool)),
             edits=() if veil.hides(tool) else _edits(hold),
             call_id=ids.show(ids.CALL, call.pk),
             call_state=CallState(call.state),
@@ -176,6 +177,11 @@ def card(tenant: UUID, hold_id: UUID, *, role: str = "", reader: int | None = No
             rules=rules,
             now=now,
         )
+
+
+def _compared(call: Call, arguments: Value, *, hidden: bool) -> Compared:
+    shown = lines(arguments.value) if arguments.shown and not hidden else ()
+    return compared(call, shown) if shown else Compared(0, (), ())
 
 
 def _twice(call: Call, first: datetime, now: datetime) -> str:

@@ -13,6 +13,7 @@ from django.db.models import Count, QuerySet, TextField
 from django.db.models.functions import Cast, Left
 
 from approvals.models import Decision
+from approvals.queries.compared import New, new_in
 from approvals.queries.floods import Flood, floods
 from approvals.rules.readable import brief
 from base import db, ids
@@ -46,7 +47,8 @@ class QueueFilter:
 @dataclass(frozen=True, slots=True)
 class QueueRow:
     """One question. `closed` says how it was closed since the page was opened; empty while it is open. `brief` names
-    the arguments, with their values cut in the middle; it is empty where there are none, or where they are large."""
+    the arguments, with their values cut in the middle; it is empty where there are none, or where they are large.
+    `new` says what of them no earlier call of the function had."""
 
     shown_id: str
     kind: HoldKind
@@ -58,6 +60,7 @@ class QueueRow:
     opened_at: datetime
     expires_at: datetime | None
     brief: tuple[tuple[str, str], ...]
+    new: tuple[New, ...] = ()
     closed: str = ""
     count: int = 1
 
@@ -100,8 +103,9 @@ def queue(tenant: UUID, wanted: QueueFilter, *, role: str = "") -> Queue:
         found = _loaded(alone)[: PAGE + 1]
         page, more = found[:PAGE], len(found) > PAGE
         page += _closed_since(wanted, end=page[-1].pk if more else None)
+        veil = Veil.over(role)
         return Queue(
-            rows=_merged(page, grouped, wanted.after, page[PAGE - 1].pk if more else None, Veil.over(role)),
+            rows=_merged(page, grouped, wanted.after, page[PAGE - 1].pk if more else None, veil, _new(page, veil)),
             total=counted(fitting),
             newer=counted(fitting.filter(opened_at__gt=wanted.at)) if wanted.at else 0,
             oldest=fitting.order_by("pk").values_list("opened_at", flat=True).first(),
@@ -160,16 +164,27 @@ def _closed_since(wanted: QueueFilter, *, end: UUID | None) -> list[Hold]:
 
 
 def _merged(
-    page: list[Hold], grouped: list[Flood], after: UUID | None, end: UUID | None, veil: Veil
+    page: list[Hold],
+    grouped: list[Flood],
+    after: UUID | None,
+    end: UUID | None,
+    veil: Veil,
+    new: dict[UUID, tuple[New, ...]],
 ) -> tuple[QueueRow | Flood, ...]:
     """The page's questions and the groups between them, by their oldest."""
     here = [one for one in grouped if (not after or one.oldest > after) and (end is None or one.oldest < end)]
-    placed: list[tuple[UUID, QueueRow | Flood]] = [(hold.pk, _row(hold, veil)) for hold in page]
+    placed: list[tuple[UUID, QueueRow | Flood]] = [(hold.pk, _row(hold, veil, new)) for hold in page]
     placed += [(one.oldest, one) for one in here]
     return tuple(row for _, row in sorted(placed, key=lambda one: one[0]))
 
 
-def _row(hold: Hold, veil: Veil) -> QueueRow:
+def _new(page: list[Hold], veil: Veil) -> dict[UUID, tuple[New, ...]]:
+    """What is new in the arguments of the page's open questions whether a call may run, by call."""
+    asked = [hold for hold in page if hold.closed_at is None and hold.kind != HoldKind.UNKNOWN and hold.call.tool_slug]
+    return new_in([hold.call for hold in asked if not veil.hides(hold.call.tool_slug)])
+
+
+def _row(hold: Hold, veil: Veil, new: dict[UUID, tuple[New, ...]]) -> QueueRow:
     beginning = getattr(hold, "beginning", None) or ""
     return QueueRow(
         shown_id=ids.show(ids.HOLD, hold.pk),
@@ -182,5 +197,6 @@ def _row(hold: Hold, veil: Veil) -> QueueRow:
         opened_at=hold.opened_at,
         expires_at=hold.expires_at,
         brief=(("", HIDDEN),) if beginning and veil.hides(hold.call.tool_slug) else brief(beginning, ROOM),
+        new=new.get(hold.call_id, ()),
         closed=answered(hold),
     )

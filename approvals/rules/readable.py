@@ -31,6 +31,12 @@ def lines(value: Any) -> tuple[Line, ...]:
     return tuple(found)
 
 
+def values_of(text: str) -> tuple[Line, ...]:
+    """Every value of an object that is given as JSON, however many; none where it is no object."""
+    value = json.loads(text)
+    return tuple(_lines("", value, 0)) if isinstance(value, dict) and value else ()
+
+
 def brief(text: str, room: int) -> tuple[tuple[str, str], ...]:
     """The names of an object's arguments with what they are, in about `room` characters, long values cut in the middle.
 
