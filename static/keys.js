@@ -189,9 +189,11 @@
   function inField(event) {         // what a key does while somebody writes
     const { key, target } = event;
     if (stray && key === stray.key && (stray.held || now() < stray.until)) { event.preventDefault(); return; }
+    const answer = target.closest("form.answer"), ready = stray && !target.value && !event.ctrlKey && !event.metaKey && !event.altKey
+      && /^[1-9]$/.test(key) && answer?.querySelectorAll(".presets button")[Number(key) - 1];   // d, 3: the third reason
     stray = null;
-    const answer = target.closest("form.answer");
     if (!answer) return;
+    if (ready) { event.preventDefault(); fillIn(ready); return; }
     if (key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       const button = answer.querySelector("button[data-key]");
