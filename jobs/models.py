@@ -35,6 +35,13 @@ class Starter(StrEnum):
     EVENT = "event"
 
 
+class Driver(StrEnum):
+    """What decides on a job's next call."""
+
+    MODEL = "model"
+    OUTSIDE = "outside"  # a client that calls through the gateway with a token (RULES G7)
+
+
 def _values(states: frozenset[Any]) -> list[str]:
     return sorted(state.value for state in states)
 
@@ -89,6 +96,17 @@ class Job(TenantRow):
     waiting_since = models.DateTimeField(null=True, help_text="since when only people are waited for")
     turn_due_at = models.DateTimeField(null=True)
     one_call = models.BooleanField(default=False, help_text="it makes one call, which a person asked for, and no turn")
+    driver = word(default=Driver.MODEL)
+    token = models.ForeignKey(
+        "tenants.ApiToken",
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_constraint=False,
+        help_text="the one its outside client calls with",
+    )
+    client_session = models.CharField(max_length=64, blank=True, help_text="that client's MCP session, if it has one")
+    idle_at = models.DateTimeField(null=True, help_text="when it ends for want of a call (RULES G7)")
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
@@ -125,6 +143,17 @@ class Job(TenantRow):
                 condition=Q(tainted_at__isnull=True, tainted_by="") | (Q(tainted_at__isnull=False) & ~Q(tainted_by="")),
                 name="job_tainted_by_something",
             ),
+            one_of("driver", Driver, "job_driver"),
+            models.CheckConstraint(
+                condition=Q(driver=Driver.OUTSIDE, token__isnull=False, idle_at__isnull=False)
+                | (~Q(driver=Driver.OUTSIDE) & Q(token__isnull=True, client_session="", idle_at__isnull=True)),
+                name="job_of_a_client_has_its_token",
+            ),
+            models.UniqueConstraint(
+                fields=["token", "client_session"],
+                condition=Q(token__isnull=False) & ~Q(state__in=_values(JOB_FINAL)),
+                name="job_one_open_of_a_client",
+            ),
             models.UniqueConstraint(
                 fields=["tenant", "starter", "started_by", "start_key"],
                 condition=~Q(start_key=""),
@@ -134,6 +163,7 @@ class Job(TenantRow):
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["turn_due_at"], condition=Q(turn_due_at__isnull=False), name="job_turn_due"),
+            models.Index(fields=["idle_at"], condition=Q(driver="outside", state="running"), name="job_idle"),
             models.Index(fields=["tenant", "-id"], name="job_newest"),
             models.Index(fields=["tenant", "state", "-id"], name="job_by_state"),
             models.Index(fields=["tenant", "agent_name", "-id"], name="job_by_agent"),

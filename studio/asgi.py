@@ -1,8 +1,9 @@
-"""What Daphne serves: pages and interfaces over HTTP, whether it is ready, nudges over websockets."""
+"""What Daphne serves: pages and interfaces over HTTP, the gateway, whether it is ready, nudges over websockets."""
 
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
 from threading import Thread
 from typing import Any
 
@@ -48,10 +49,30 @@ wakes_by = app  # imported so that work accepted here wakes nodes through the br
 type Message = Mapping[str, Any]
 
 
+class Mcp:
+    """The gateway, loaded with the first request to it: the MCP SDK takes most of a second to import."""
+
+    def __init__(self) -> None:
+        self._gateway: Any = None
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Answer one request to `/mcp/`."""
+        if self._gateway is None:
+            gateway = await sync_to_async(import_module, thread_sensitive=False)("jobs.gateway.asgi")
+            self._gateway = self._gateway or gateway.Gateway()
+        await self._gateway(scope, receive, send)
+
+
+mcp = Mcp()
+
+
 async def http(
     scope: dict[str, Any], receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
 ) -> None:
     """Whether the studio is ready, which no sign-in and no host name stands before; else its pages."""
+    if scope["path"] == "/mcp" or scope["path"].startswith("/mcp/"):
+        await mcp(scope, receive, send)
+        return
     if scope["path"] not in health.PATHS:
         await pages(scope, receive, send)
         return

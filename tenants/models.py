@@ -134,6 +134,9 @@ class ApiToken(TenantRow):
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
     used_at = models.DateTimeField(null=True, help_text="when it was last used, to the minute")
+    patience = models.PositiveSmallIntegerField(
+        default=45, help_text="seconds for which its client waits for a call to end (RULES G5)"
+    )
 
 
 class Secret(TenantRow):

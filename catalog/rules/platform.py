@@ -45,6 +45,19 @@ CALL: Final = Definition(
         "additionalProperties": False,
     },
 )
+RESULT: Final = Definition(
+    name="oz__result",
+    description=(
+        "Ask for the result of a call that was not over when you made it, by the call id you were told. Waits for a "
+        "while; if the call is still not over it says so, and you ask again later. It never makes the call again."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {"call": {"type": "string", "description": "its id: call_ and 26 letters and digits"}},
+        "required": ["call"],
+        "additionalProperties": False,
+    },
+)  # for outside clients alone (RULES G5)
 SKILL_NAME: Final = "oz__skill"
 DISCOVERY: Final = (FIND, CALL)
 OWN_NAMES: Final = frozenset({FIND.name, CALL.name, SKILL_NAME})

@@ -5,10 +5,11 @@ from uuid import UUID
 
 from base import db
 from jobs import wake
-from jobs.models import Call, Job
+from jobs.models import Call, Driver, Job
 from jobs.operations import moves
 from jobs.queries import locks, open_work
 from jobs.queries.tables import JOBS
+from jobs.rules.limits import CLIENT_IDLE
 from jobs.rules.states import JOB_FINAL, MOVING, CallState, JobState
 from jobs.rules.why import Why, sentence
 
@@ -32,6 +33,8 @@ def judge(job_id: UUID) -> None:
             moves.job(job, JobState.WAITING, reason="", now=now)
     elif job.one_call:
         _end_with_its_call(job, now)
+    elif job.driver == Driver.OUTSIDE:
+        _wait_for_its_client(job, now)
     elif job.turn_due_at is None:
         _ask_the_model(job, now)
 
@@ -47,6 +50,14 @@ def _end_with_its_call(job: Job, now: datetime) -> None:
     kind = "refused" if call.state == CallState.REFUSED else "call_failed"
     detail = f"{call.model_name}: {call.detail or sentence(call.reason)}"
     moves.job(job, JobState.FAILED, reason=Why.CALL_ENDED, now=now, failure_kind=kind, detail=detail)
+
+
+def _wait_for_its_client(job: Job, now: datetime) -> None:
+    """Nothing of an outside client's job is open: its next call comes, or it ends after a while (RULES G7)."""
+    if job.state == JobState.WAITING:
+        moves.job(job, JobState.RUNNING, reason="", now=now)
+    job.idle_at = now + CLIENT_IDLE
+    JOBS.update(job.pk, {"idle_at": job.idle_at})
 
 
 def _ask_the_model(job: Job, now: datetime) -> None:

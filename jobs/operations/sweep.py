@@ -19,8 +19,8 @@ from base.clock import boot_time
 from catalog.models import KillSwitch
 from catalog.rules.switching import Mode
 from catalog.rules.wire import Wire
-from jobs.models import Attempt, Call, Hold, Job, Node, Turn
-from jobs.operations import cancel, events, holds, moves, nodes, switches, turns, work
+from jobs.models import Attempt, Call, Driver, Hold, Job, Node, Turn
+from jobs.operations import cancel, events, holds, moves, nodes, outside, switches, turns, work
 from jobs.queries import locks
 from jobs.rules.limits import CANCEL_PATIENCE, LEASE, SWEEP_GRACE
 from jobs.rules.orders import End, Outcome
@@ -67,6 +67,7 @@ class Sweeper:
                 (_overdue_turns, _lose_turn),
                 (_expired_holds, lambda tenant, hold: holds.expire(tenant=tenant, hold_id=hold)),
                 (_jobs_past_deadline, _end_at_limit),
+                (_idle_clients, outside.end_idle),
                 (_stalled_jobs, _judge),
             ]
             for find, act in steps:
@@ -201,11 +202,22 @@ def _end_at_limit(tenant: UUID, job_id: UUID) -> bool:
         return True
 
 
+def _idle_clients(now: datetime) -> QuerySet[Job]:
+    """Jobs whose outside client makes no call any more."""
+    open_calls = Call.objects.filter(job=OuterRef("pk"), state__in=MOVING | ASKING)
+    found = Job.objects.filter(driver=Driver.OUTSIDE, state=JobState.RUNNING, idle_at__lte=now)
+    return found.filter(~Exists(open_calls)).order_by("idle_at")
+
+
 def _stalled_jobs(_now: datetime) -> QuerySet[Job]:
-    """Live jobs with nothing open and no turn due: what judging at the last settle should never leave behind."""
+    """Live jobs with nothing open and no turn due: what judging at the last settle should never leave behind.
+
+    The job of an outside client runs on like that: its next call comes from there.
+    """
     open_calls = Call.objects.filter(job=OuterRef("pk"), state__in=MOVING | ASKING)
     asked = Turn.objects.filter(job=OuterRef("pk"), state=TurnState.ASKED)
     live = Job.objects.filter(state__in=[JobState.RUNNING, JobState.WAITING, JobState.CANCELLING])
+    live = live.exclude(driver=Driver.OUTSIDE, state=JobState.RUNNING)
     return live.filter(~Exists(open_calls), ~Exists(asked), turn_due_at__isnull=True).order_by("id")
 
 

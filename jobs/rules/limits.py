@@ -16,6 +16,7 @@ MAX_PROVIDER_WAIT: Final = 3_600.0  # that a provider may ask for
 APPROVAL_LIFE: Final = timedelta(hours=24)
 LONGEST_APPROVAL: Final = timedelta(days=7)  # however often a person extends it
 KEY_LIFE: Final = timedelta(hours=24)  # for so long a service can be taken to know a key again (RULES U7)
+CLIENT_IDLE: Final = timedelta(minutes=30)  # without a call, after which an outside client's job ends (RULES G7)
 _FIRST_BACKOFF: Final = 1.0
 
 

@@ -29,6 +29,18 @@ def late_note(name: str, text: str) -> str:
     return f"A person asked again for your call of {name}, which had expired. This is what came of it:\n\n{text}"
 
 
+def pending(call: str, state: CallState) -> str:
+    """What an outside client reads of a call that is not over yet; `call` is its id (RULES G5)."""
+    match state:
+        case CallState.HELD:
+            now = "This call waits for a person to approve it. Nothing has been done yet"
+        case CallState.UNKNOWN:
+            now = "Nobody knows yet whether this call happened, and a person is being asked"
+        case _:
+            now = f"This call is not over yet: it is {state}"
+    return f"{now}. Do not make it again: ask for its result later with oz__result, call {call}."
+
+
 def for_model(
     *, state: CallState, reason: str, effect: Effect, answer: str, detail: str, note: str, read_only: bool = False
 ) -> str:
@@ -48,6 +60,8 @@ def for_model(
             return f"This call had no answer, but a person checked and says that it happened.{said}"
         case CallState.CANCELED if reason == Why.KILL_SWITCH:
             return f"This call was stopped by a kill switch.{acted}"
+        case CallState.CANCELED if reason == Why.CLIENT_CANCELLED:
+            return f"The client cancelled this call.{acted}"
         case CallState.CANCELED if reason == Why.STOPPED_BY_PERSON:
             return f"A person stopped the job.{acted}"
         case CallState.CANCELED:

@@ -39,6 +39,8 @@ class Why(StrEnum):
     ANSWERED_HERE = "answered_here"
     EDITED = "edited"
     CALL_ENDED = "call_ended"
+    CLIENT_CANCELLED = "client_cancelled"
+    CLIENT_IDLE = "client_idle"
 
 
 SENTENCES: Final[dict[Why, str]] = {
@@ -69,6 +71,8 @@ SENTENCES: Final[dict[Why, str]] = {
     Why.ANSWERED_HERE: "The studio answered it itself.",
     Why.EDITED: "A person edited its arguments, so it has to be approved as it is now.",
     Why.CALL_ENDED: "Its one call did not succeed.",
+    Why.CLIENT_CANCELLED: "The client that asked for it cancelled it.",
+    Why.CLIENT_IDLE: "Its client made no call for 30 minutes.",
     Why.OLD_KEY: "It may have acted, and its key is so old that the service may have forgotten it.",
 }
 

@@ -14,7 +14,7 @@ from tenants.operations import audit
 from tenants.operations.invitations import hash_of
 from tenants.queries.seats import Seat
 from tenants.queries.tokens import why_not_start
-from tenants.rules.bearers import ENDS, Scope
+from tenants.rules.bearers import ENDS, LEAST_PATIENCE, MOST_PATIENCE, PATIENCE, Scope
 from tenants.rules.who import Actor
 
 MOST_LIVE: Final = 100
@@ -28,16 +28,31 @@ class BadToken(ValueError):
 
 
 def make(
-    *, seat: Seat, token: str, name: str, scopes: Sequence[str], agent: str, days: int | None, actor: Actor
+    *,
+    seat: Seat,
+    token: str,
+    name: str,
+    scopes: Sequence[str],
+    agent: str,
+    days: int | None,
+    actor: Actor,
+    patience: int = PATIENCE,
 ) -> UUID:
-    """Keep the hash of a new token for whose seat it is; `days` is None for one that lasts. Raises `BadToken`."""
+    """Keep the hash of a new token for whose seat it is; `days` is None for one that lasts. Raises `BadToken`.
+
+    `patience` is for how many seconds its client waits for a call (RULES G5).
+    """
     name = name.strip()
     if not name or len(name) > MOST_NAME:
         raise BadToken(f"Give it a name of up to {MOST_NAME} characters: where it will be used, for example.")
     if not scopes or set(scopes) - set(Scope):
         raise BadToken(f"Choose what it may do: {', '.join(Scope)}.")
-    if Scope.START in scopes and (why_not := why_not_start(seat)):
+    if {Scope.START, Scope.CALL} & set(scopes) and (why_not := why_not_start(seat)):
         raise BadToken(why_not)
+    if Scope.CALL in scopes and not agent:
+        raise BadToken("A token that calls tools is bound to one agent, whose functions they are: name it.")
+    if not LEAST_PATIENCE <= patience <= MOST_PATIENCE:
+        raise BadToken(f"A client waits for {LEAST_PATIENCE} to {MOST_PATIENCE:,} seconds.")
     if days is not None and days not in DAYS:
         raise BadToken(f"A token lasts {', '.join(map(str, DAYS))} days, or until it is revoked.")
     with db.write(seat.tenant) as now:
@@ -54,6 +69,7 @@ def make(
             created_by_id=seat.person_id,
             created_at=now,
             expires_at=None if days is None else now + timedelta(days=days),
+            patience=patience,
         )
         after = {"scopes": row.scopes, "agent": agent, "expires_at": row.expires_at and row.expires_at.isoformat()}
         audit.record(actor, "token.made", f"token {name}", after=after)

@@ -8,6 +8,7 @@ from uuid import UUID
 from base import db, ids
 from tenants.models import ApiToken, Role
 from tenants.queries.seats import Seat, seats_of
+from tenants.rules.bearers import PATIENCE
 
 MOST = 500
 
@@ -39,6 +40,8 @@ class Bearer:
     agent: str
     used_at: datetime | None
     now: datetime
+    name: str = ""
+    patience: int = PATIENCE
 
 
 def tokens_of(seat: Seat) -> tuple[Sequence[TokenRow], datetime]:
@@ -59,7 +62,7 @@ def bearer(token_hash: str) -> Bearer | None:
     seat = next((place for place in places if row is not None and place.tenant == row.tenant_id), None)
     if row is None or not live or seat is None:
         return None
-    return Bearer(seat, row.pk, frozenset(row.scopes), row.agent, row.used_at, now)
+    return Bearer(seat, row.pk, frozenset(row.scopes), row.agent, row.used_at, now, row.name, row.patience)
 
 
 def why_not_start(seat: Seat) -> str | None:

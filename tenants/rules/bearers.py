@@ -20,11 +20,17 @@ class Scope(StrEnum):
 
     READ = "read"
     START = "start"
+    CALL = "call"
 
+
+PATIENCE: Final = 45  # seconds that a client waits for a call when nothing else is said (RULES G5)
+LEAST_PATIENCE: Final = 5
+MOST_PATIENCE: Final = 3_600
 
 SCOPES: Final[dict[str, str]] = {
     Scope.READ: "Read jobs, calls, questions and the catalog.",
     Scope.START: "Start jobs, and stop those it started. They count as started by you.",
+    Scope.CALL: "Call one agent's tools through the gateway, /mcp/, as a client of your own does.",
 }
 
 

@@ -1,0 +1,210 @@
+"""Calls of clients outside: agents of somebody's own that reach their tools through the gateway (RULES G4, G6, G7).
+
+Their calls pass the same gate, policy, holds and retries as those of the studio's own agents. They belong to one job
+for each legacy MCP session, else to their token's open job. It has no turns, and ends when no call comes any more.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import IntegrityError
+
+from base import db, ids
+from catalog.models import Agent, Function
+from catalog.queries import functions, switches
+from catalog.rules.agents import AgentSpec
+from catalog.rules.answers import storable
+from catalog.rules.estimates import Definition
+from catalog.rules.kept_agents import Unreadable, from_json
+from catalog.rules.platform import RESULT
+from catalog.rules.switching import Mode
+from jobs.models import Call, Driver, Hold, Job, JobCounter, Starter
+from jobs.operations import cancel, events, intake, masking, moves
+from jobs.operations.platform import Platform
+from jobs.queries import locks, open_work
+from jobs.queries.tables import JOBS
+from jobs.rules import texts
+from jobs.rules.limits import CLIENT_IDLE
+from jobs.rules.states import CALL_FINAL, JOB_FINAL, CallState, Effect, JobState
+from jobs.rules.turns import Wanted
+from jobs.rules.why import Why
+
+MOST_SESSION: Final = 64
+
+
+class NotTaken(ValueError):
+    """The call was not taken in, so nothing of it was made; the message says why, for the client's model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who calls: a token of a person, bound to one agent. `session` is its legacy MCP session, or empty."""
+
+    tenant: UUID
+    token_id: UUID
+    name: str
+    agent: str
+    person: int
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One function that a client may call. `annotations` are its server's own."""
+
+    definition: Definition
+    annotations: Mapping[str, Any]
+
+
+def offered(client: Client) -> list[Offered]:
+    """What the client's agent is granted now, as its model is sent it, and `oz.result`. Raises `NotTaken`."""
+    with db.read(client.tenant):
+        agent, spec = _agent(client)
+        granted = functions.granted(agent.pk)
+        hints = dict(Function.objects.filter(pk__in=granted.values()).values_list("model_name", "annotations"))
+        sent = Platform(Job(agent=agent), granted).sent(spec)
+        return [Offered(one, hints.get(one.name, OWN)) for one in (*sent, RESULT)]
+
+
+OWN: Final = {"readOnlyHint": True}  # the platform's own functions; what `oz.call` calls is judged as itself
+
+
+def submit(*, client: Client, want: Wanted, job_id: UUID | None = None) -> UUID:
+    """Take in one call, into the job that is named or else the client's open one; returns its id.
+
+    `want.model_call_id` is the client's own id of its request. Raises `NotTaken`.
+    """
+    try:
+        return _submit(client, want, job_id)
+    except IntegrityError:  # another request has opened the client's job just now
+        return _submit(client, want, job_id)
+
+
+def _submit(client: Client, want: Wanted, job_id: UUID | None) -> UUID:
+    with db.write(client.tenant, named="submit") as now:
+        locks.gate_shared()
+        agent, spec = _agent(client)
+        job = _named(client, job_id) if job_id is not None else _open_job(client)
+        if job is None:
+            job = _begin(client, agent, spec)
+        if job.calls_made >= spec.limits.calls:
+            limit = f"Its job has made the {spec.limits.calls:,} calls that its agent may make (limits.calls)."
+            raise NotTaken(f"This call was not made. {limit}")
+        fields = {"idle_at": now + CLIENT_IDLE, "agent_id": agent.pk}  # the newest version is what the client is told of
+        JOBS.update(job.pk, fields)
+        job.idle_at, job.agent = fields["idle_at"], agent
+        (call,) = intake.submit(job=job, turn=None, wanted=[want], now=now)
+        return call.pk
+
+
+def _agent(client: Client) -> tuple[Agent, AgentSpec]:
+    agent = functions.current_agent(client.agent)
+    if agent is None:
+        raise NotTaken(f"This call was not made: the agent {client.agent!r} of this token is in the catalog no more.")
+    switch = switches.over_agent(client.agent)
+    if switch is not None and switch.mode == Mode.KILL:
+        off = texts.for_model(
+            state=CallState.REFUSED, reason=Why.KILL_SWITCH, effect=Effect.NONE, answer="", detail="", note=""
+        )
+        raise NotTaken(off)
+    try:
+        return agent, from_json(agent.definition)
+    except Unreadable as error:
+        raise NotTaken(f"This call was not made: {error}") from error
+
+
+def _named(client: Client, job_id: UUID) -> Job:
+    mine = Job.objects.filter(pk=job_id, token_id=client.token_id).exclude(state__in=JOB_FINAL).exists()
+    job = locks.job(job_id) if mine else None
+    if job is None or job.state in JOB_FINAL:
+        raise NotTaken(f"This call was not made: this token has no open job {ids.show(ids.JOB, job_id)}.")
+    return _living(job)
+
+
+def _open_job(client: Client) -> Job | None:
+    found = Job.objects.filter(token_id=client.token_id, client_session=client.session).exclude(state__in=JOB_FINAL)
+    job_id = found.values_list("pk", flat=True).first()
+    job = locks.job(job_id) if job_id is not None else None
+    return None if job is None or job.state in JOB_FINAL else _living(job)
+
+
+def _living(job: Job) -> Job:
+    if job.state == JobState.CANCELLING:
+        raise NotTaken(f"This call was not made: its job {ids.show(ids.JOB, job.pk)} is being stopped.")
+    return job
+
+
+def _begin(client: Client, agent: Agent, spec: AgentSpec) -> Job:
+    now = db.must_write()
+    job = Job(
+        tenant_id=client.tenant,
+        agent=agent,
+        agent_name=agent.name,
+        title=masking.text(storable(f"{agent.name}, called by {client.name}")[: intake.TITLE]),
+        starter=Starter.API_KEY,
+        started_by_id=client.person,
+        state=JobState.QUEUED,
+        on_unknown=spec.on_unknown or "fail",
+        driver=Driver.OUTSIDE,
+        token_id=client.token_id,
+        client_session=client.session[:MOST_SESSION],
+        idle_at=now + CLIENT_IDLE,
+        created_at=now,
+        deadline_at=now + timedelta(minutes=spec.limits.minutes),
+    )
+    job.save(force_insert=True)
+    JobCounter.objects.create(job=job, tenant_id=job.tenant_id)
+    started = {"agent": agent.name, "starter": Starter.API_KEY, "person": client.person, "token": client.name}
+    events.record(job.pk, "job.started", to=JobState.QUEUED, **started)
+    moves.job(job, JobState.RUNNING, reason="", now=now, started_at=now)
+    return job
+
+
+def call_of_request(*, client: Client, request: str) -> UUID | None:
+    """The client's open call that it asked for with this request id; None when there is none, or more than one.
+
+    Clients that share a token without a session each number their requests from 1, so an id may not tell them apart.
+    """
+    with db.read(client.tenant):
+        mine = Call.objects.filter(job__token_id=client.token_id, job__client_session=client.session)
+        found = mine.filter(model_call_id=request).exclude(state__in=CALL_FINAL).values_list("pk", flat=True)[:2]
+        return found[0] if len(found) == 1 else None
+
+
+def cancel_call(*, tenant: UUID, call_id: UUID, closed: bool = False) -> CallState | None:
+    """Cancel one call as its client asks; with `closed`, since it closed the stream it waited on (RULES G6).
+
+    A closed stream spares what does not run: the client may come back for it. Whether a call happened of which nobody
+    knows stays a person's question. Returns its state after; None when the tenant has no such call.
+    """
+    with db.write(tenant) as now:
+        job_id = open_work.job_of_call(call_id)
+        job = locks.job(job_id) if job_id is not None else None
+        call = locks.call(call_id)
+        if job is None or call is None:
+            return None
+        if call.state == CallState.RUNNING:
+            cancel.stop_running(Call.objects.filter(pk=call_id), why=Why.CLIENT_CANCELLED, now=now)
+            events.judge_later(job.pk)
+            return CallState.CANCELLING
+        if not closed and call.state in (CallState.HELD, CallState.QUEUED, CallState.RETRYING):
+            moves.call(call, CallState.CANCELED, reason=Why.CLIENT_CANCELLED, now=now)
+            moves.withdraw(Hold.objects.filter(call_id=call_id), now=now)
+            events.judge_later(job.pk)
+        return CallState(call.state)
+
+
+def end_idle(tenant: UUID, job_id: UUID) -> bool:
+    """End the job of a client that has made no call for half an hour; False when it is over, or one came."""
+    with db.write(tenant) as now:
+        job = locks.job(job_id)
+        if job is None or job.state != JobState.RUNNING or job.idle_at is None or job.idle_at > now:
+            return False
+        live, _ = open_work.of(job_id)
+        if live:
+            return False
+        moves.job(job, JobState.COMPLETED, reason=Why.CLIENT_IDLE, now=now)
+        return True
