@@ -110,6 +110,8 @@ class Face:
             if exchange.call_id is None:
                 self._closed(whose, exchange)
         exchange.whose = whose
+        if exchange.cancelled:
+            self._later(self._cancel_call(exchange.client.tenant, exchange.call_id))
         return exchange.call_id
 
     async def _waited(self, exchange: Exchange, ctx: Context, call_id: UUID, rounds: int) -> Answer:

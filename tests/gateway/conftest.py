@@ -1,5 +1,6 @@
 """The gateway as clients meet it: the web process, a node, a real MCP server behind them, the SDK's own client."""
 
+import asyncio
 import json
 import os
 import socket
@@ -16,7 +17,7 @@ import httpx2
 import pytest
 from channels.layers import channel_layers
 from django.conf import settings
-from django.db import connection
+from django.db import connection, connections
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -183,6 +184,18 @@ async def connected(web: Web, token: str, mode: Mode = MODERN, **more: Any) -> A
     async with httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http:
         async with Client(streamable_http_client(web.mcp, http_client=http), mode=mode, cache=None, **more) as client:
             yield client
+
+
+async def aside[Found](act: Callable[..., Found], *given: Any) -> Found:
+    """What blocking work gives, on a thread of its own that leaves no connection."""
+
+    def done() -> Found:
+        try:
+            return act(*given)
+        finally:
+            connections.close_all()
+
+    return await asyncio.to_thread(done)
 
 
 def text_of(result: Any) -> str:
