@@ -76,7 +76,7 @@ class Gateway:
             return
         await self._start()
         client = exchange.client
-        user = AuthenticatedUser(AccessToken(token="", client_id=str(client.token_id), scopes=[], subject=client.name))  # noqa: S106
+        user = AuthenticatedUser(AccessToken(token="", client_id=str(client.token_id), scopes=[], subject=client.name))
         await self._manager.handle_request({**scope, KEY: exchange, "user": user}, exchange.receive, send)
         if (request := exchange.cancels()) is not None:
             self._face.cancel(exchange, request)

@@ -197,7 +197,7 @@ class Face:
 
 
 INSTRUCTIONS: Final = (
-    "These tools are governed by oz0 studio. A call may wait for a person: then its result says so and names a call id. "
+    "These tools are governed by oz0 studio. A call may wait for a person: its result then says so, with a call id. "
     "Do not make such a call again; ask for its result later with oz__result."
 )
 
@@ -222,7 +222,8 @@ def _safely[Params, Found](
 
 
 def _exchange(ctx: Context) -> Exchange:
-    found: Exchange = ctx.request.scope[KEY]
+    request: Any = ctx.request
+    found: Exchange = request.scope[KEY]
     return found
 
 

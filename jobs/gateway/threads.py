@@ -1,4 +1,4 @@
-"""The gateway's database work: a few threads, each with a connection that it keeps, whatever number of clients waits."""
+"""The gateway's database work: a few threads, each with a connection that it keeps, however many clients wait."""
 
 import asyncio
 from collections.abc import Callable

@@ -93,9 +93,8 @@ def _submit(client: Client, want: Wanted, job_id: UUID | None) -> UUID:
         if job.calls_made >= spec.limits.calls:
             limit = f"Its job has made the {spec.limits.calls:,} calls that its agent may make (limits.calls)."
             raise NotTaken(f"This call was not made. {limit}")
-        fields = {"idle_at": now + CLIENT_IDLE, "agent_id": agent.pk}  # the newest version is what the client is told of
-        JOBS.update(job.pk, fields)
-        job.idle_at, job.agent = fields["idle_at"], agent
+        job.idle_at, job.agent = now + CLIENT_IDLE, agent  # the client was told of the newest version's functions
+        JOBS.update(job.pk, {"idle_at": job.idle_at, "agent": agent.pk})
         (call,) = intake.submit(job=job, turn=None, wanted=[want], now=now)
         return call.pk
 
@@ -157,8 +156,15 @@ def _begin(client: Client, agent: Agent, spec: AgentSpec) -> Job:
     )
     job.save(force_insert=True)
     JobCounter.objects.create(job=job, tenant_id=job.tenant_id)
-    started = {"agent": agent.name, "starter": Starter.API_KEY, "person": client.person, "token": client.name}
-    events.record(job.pk, "job.started", to=JobState.QUEUED, **started)
+    events.record(
+        job.pk,
+        "job.started",
+        to=JobState.QUEUED,
+        agent=agent.name,
+        starter=Starter.API_KEY,
+        person=client.person,
+        token=client.name,
+    )
     moves.job(job, JobState.RUNNING, reason="", now=now, started_at=now)
     return job
 

@@ -33,10 +33,10 @@ def tokens(request: HttpRequest) -> HttpResponse:
 def new_token(request: HttpRequest) -> HttpResponse:
     """Make one; it is shown this once."""
     seat = seat_of(request)
-    typed = {"name": "", "agent": "", "days": "90", "scopes": [Scope.READ.value]}
+    typed = {"name": "", "agent": "", "days": "90", "patience": str(bearers.PATIENCE), "scopes": [Scope.READ.value]}
     if request.method != "POST":
         return _form(request, typed)
-    typed |= {name: request.POST.get(name, "").strip()[:200] for name in ("name", "agent", "days")}
+    typed |= {name: request.POST.get(name, "").strip()[:200] for name in ("name", "agent", "days", "patience")}
     typed["scopes"] = request.POST.getlist("scope")[:10]
     token = bearers.written("".join(secrets.choice(bearers.DIGITS) for _ in range(bearers.DRAWN)))
     days = str(typed["days"])
@@ -47,8 +47,9 @@ def new_token(request: HttpRequest) -> HttpResponse:
             name=str(typed["name"]),
             scopes=list(typed["scopes"]),
             agent=str(typed["agent"])[:64],
-            days=None if days == "never" else int(days) if days.isascii() and days.isdigit() else 0,
+            days=None if days == "never" else _number(days),
             actor=actor_of(request),
+            patience=_number(str(typed["patience"]) or str(bearers.PATIENCE)),
         )
     except BadToken as refused:
         return _form(request, typed, error=str(refused), status=422)
@@ -77,6 +78,11 @@ def _form(request: HttpRequest, typed: Mapping[str, object], *, error: str = "",
         "why_not_start": queries.why_not_start(seat),
     }
     return answer(request, "settings/new_token.html", context, status=status)
+
+
+def _number(text: str) -> int:
+    """What was typed as a number; 0, which is refused where it matters, for what is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 def _id(shown: str) -> UUID:

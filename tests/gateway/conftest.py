@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,14 +24,14 @@ from mcp.client.streamable_http import streamable_http_client
 from base import db, ids
 from catalog.models import Agent, Function, Tool
 from catalog.operations import listings
-from catalog.rules.agents import AgentSpec, Limits
+from catalog.rules.agents import AgentSpec
 from catalog.rules.kept_agents import as_json
 from jobs.models import Call, Job
 from jobs.tasks.host import Host
 from studio import embedded
 from tenants.operations import tokens
 from tenants.queries.seats import seats_of
-from tenants.rules.bearers import DIGITS, DRAWN, Scope, written
+from tenants.rules.bearers import DRAWN, Scope, written
 from tenants.rules.who import SYSTEM
 from tests.builders import World, a_world
 from tests.waiting import until
@@ -90,9 +90,7 @@ def a_web(cluster: embedded.Postgres, valkey: embedded.Valkey, home: Path) -> We
 
 
 @pytest.fixture(scope="package")
-def web(
-    cluster: embedded.Postgres, valkey: embedded.Valkey, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Web]:
+def web(cluster: embedded.Postgres, valkey: embedded.Valkey, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     """The web process, with this process's nudges going the same way as its own."""
     layer = settings.CHANNEL_LAYERS["default"]["CONFIG"]["hosts"][0]
     before, layer["address"] = layer["address"], valkey.url
@@ -165,14 +163,26 @@ def configured(world: World, **spec: Any) -> None:
         Agent.objects.update(definition=as_json(agent))
 
 
-def a_token(world: World, *, scopes: tuple[str, ...] = (Scope.CALL,), agent: str | None = None, patience: int = 45,
-            drawn: str = "a") -> str:
+def a_token(
+    world: World,
+    *,
+    scopes: tuple[str, ...] = (Scope.CALL,),
+    agent: str | None = None,
+    patience: int = 45,
+    drawn: str = "a",
+) -> str:
     """A token of the world's person."""
     token = written((drawn * DRAWN)[:DRAWN])
     seat = next(one for one in seats_of(world.person) if one.tenant == world.tenant)
     tokens.make(
-        seat=seat, token=token, name="my client", scopes=scopes, agent=world.agent if agent is None else agent,
-        days=None, actor=SYSTEM, patience=patience,
+        seat=seat,
+        token=token,
+        name="my client",
+        scopes=scopes,
+        agent=world.agent if agent is None else agent,
+        days=None,
+        actor=SYSTEM,
+        patience=patience,
     )
     return token
 

@@ -5,14 +5,9 @@ from typing import Any
 
 import pytest
 
-from base import db
-from jobs.models import Call, Hold, Job
-from jobs.operations.holds import Answer
 from jobs.rules.states import CallState, JobState
 from jobs.tasks.host import Host
-from tests.builders import answered, see, the_hold
-from tests.gateway.conftest import LEGACY, MODERN, Mode, Shop, Web, a_token, call_id_of, connected, text_of
-from tests.waiting import until
+from tests.gateway.conftest import LEGACY, MODERN, Mode, Shop, Web, a_token, connected, text_of
 
 pytestmark = [pytest.mark.timeout(180)]
 both = pytest.mark.parametrize("mode", [MODERN, LEGACY])

@@ -227,7 +227,9 @@ def test_a_cancel_that_comes_while_the_call_is_taken_in_ends_it_too(
 
 
 @pytest.mark.rule("G6")
-def test_a_web_process_that_ends_cancels_nothing(shop: Shop, host: Host, cluster: Any, valkey: Any, tmp_path: Any) -> None:
+def test_a_web_process_that_ends_cancels_nothing(
+    shop: Shop, host: Host, cluster: Any, valkey: Any, tmp_path: Any
+) -> None:
     from tests.gateway.conftest import a_web
 
     token, own = a_token(shop.world), a_web(cluster, valkey, tmp_path)

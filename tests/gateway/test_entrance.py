@@ -9,14 +9,12 @@ import httpx2
 import pytest
 
 from base import db
-from catalog.models import Agent
 from catalog.rules.switching import Scope as Switched
-from jobs.models import Job
 from jobs.rules.states import CallState, JobState
 from jobs.tasks.host import Host
 from tenants.models import ApiToken, Membership
 from tenants.rules.bearers import Scope
-from tests.builders import a_switch, a_world, cancelled, swept
+from tests.builders import a_switch, cancelled
 from tests.gateway.conftest import LEGACY, MODERN, Shop, Web, a_token, configured, connected, text_of
 
 pytestmark = [pytest.mark.timeout(180)]
@@ -78,7 +76,11 @@ def test_a_page_of_elsewhere_or_a_name_pointed_here_is_turned_away(web: Web, sho
 def test_headers_that_disagree_with_the_body_are_refused(web: Web, shop: Shop, host: Host) -> None:
     """CASES G15: the policy reads the body, and a body that says another thing than the headers goes nowhere."""
     token = a_token(shop.world)
-    call = {**LIST, "method": "tools/call", "params": {**LIST["params"], "name": "shop__refund", "arguments": {"amount": 1}}}  # type: ignore[dict-item]
+    call = {
+        **LIST,
+        "method": "tools/call",
+        "params": {**LIST["params"], "name": "shop__refund", "arguments": {"amount": 1}},
+    }  # type: ignore[dict-item]
     says = {"MCP_Protocol_Version": MODERN, "Mcp_Method": "tools/call"}
     answer = sent(web, token, call, **says, Mcp_Name="shop__look")
     assert answer.status_code == 400 and answer.json()["error"]["code"] == -32020, answer.text
@@ -116,10 +118,18 @@ def test_a_thousand_malformed_frames_bring_no_error_of_ours(web: Web, shop: Shop
                 case 2:
                     body.extend(dice.choice([b"\x00", b"]", b"[" * 200, b'{"a":' * 500, b"\xff\xfe", b"1e999"]))
                 case 3:
-                    body[:] = dice.choice([b"[]", b"null", b"3", b'"x"', b"{}", b'[{"jsonrpc":"2.0","id":1,"method":"x"}]'])
+                    body[:] = dice.choice(
+                        [b"[]", b"null", b"3", b'"x"', b"{}", b'[{"jsonrpc":"2.0","id":1,"method":"x"}]']
+                    )
                 case _:
-                    body[:] = json.dumps({**HELLO, dice.choice(["id", "method", "params", "jsonrpc"]): dice.choice(
-                        [None, [], {}, -1, "x" * 500, True, {"a": {"b": [1]}}])}).encode()
+                    body[:] = json.dumps(
+                        {
+                            **HELLO,
+                            dice.choice(["id", "method", "params", "jsonrpc"]): dice.choice(
+                                [None, [], {}, -1, "x" * 500, True, {"a": {"b": [1]}}]
+                            ),
+                        }
+                    ).encode()
         odd = {"MCP-Protocol-Version": dice.choice([MODERN, "2025-11-25", "1999-01-01", "x y"])}
         odd |= {"Mcp-Session-Id": "f" * dice.randint(1, 300)} if dice.random() < 0.3 else {}
         return bytes(body), odd if dice.random() < 0.8 else {}

@@ -1,6 +1,7 @@
 """What waits for a person, at the gateway: told of, asked for again, outliving everything (RULES G5)."""
 
 import asyncio
+import itertools
 import time
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,24 @@ from jobs.rules.states import CALL_FINAL, CallState
 from jobs.tasks.host import Host
 from studio import embedded
 from tests.builders import answered, see, the_hold
-from tests.gateway.conftest import LEGACY, MODERN, Mode, Shop, Web, a_token, a_web, aside, call_id_of, connected, text_of
+from tests.gateway.conftest import (
+    LEGACY,
+    MODERN,
+    Mode,
+    Shop,
+    Web,
+    a_token,
+    a_web,
+    aside,
+    call_id_of,
+    connected,
+    text_of,
+)
 from tests.waiting import until
 
 pytestmark = [pytest.mark.timeout(180)]
+
+
 def decided(shop: Shop, call: UUID, answer: Answer) -> None:
     """The call's question, answered by the person."""
     answered(shop.world, the_hold(shop.world, call).pk, answer, "not today")
@@ -45,7 +60,7 @@ def test_a_held_call_tells_of_itself_and_is_told_as_pending_before_its_client_gi
     found, began, ended = asyncio.run(talk())
     assert 11 < ended - began < 30
     moments = [began, *(at for at, _, _ in beats), ended]
-    assert max(later - before for before, later in zip(moments, moments[1:], strict=False)) < 15
+    assert max(later - before for before, later in itertools.pairwise(moments)) < 15
     assert beats[0][2] == "waiting for a person to approve it"
     assert not found.is_error and found.meta["oz0/pending"] is True
     assert "waits for a person" in text_of(found) and found.meta["oz0/call"] in text_of(found)
@@ -100,7 +115,9 @@ def test_an_answer_within_its_patience_reaches_the_client_that_waits(web: Web, s
 
     async def talk() -> list[Any]:
         async with connected(web, token, MODERN) as one, connected(web, token, LEGACY) as other:
-            asked = [asyncio.ensure_future(c.call_tool("shop__refund", {"amount": n})) for n, c in enumerate([one, other])]
+            asked = [
+                asyncio.ensure_future(c.call_tool("shop__refund", {"amount": n})) for n, c in enumerate([one, other])
+            ]
             await aside(until, lambda: len(shop.calls()) == 2, "the calls never came", 20)
             for call, answer in zip(await aside(shop.calls), (Answer.APPROVE, Answer.DENY), strict=True):
                 await aside(decided, shop, call.pk, answer)

@@ -21,9 +21,10 @@ from catalog.models import Arrival, Came, Credential, EntryApproval, LintFinding
 from catalog.operations import connections, signing_in
 from catalog.operations.connections import Given
 from jobs.models import Body, Call, Hold, Job, Turn
-from jobs.operations import turns
+from jobs.operations import outside, turns
 from jobs.operations.bodies import LARGE
 from jobs.rules.orders import End
+from jobs.rules.turns import Wanted
 from studio.embedded import Postgres
 from tenants.models import ApiToken, Identity, Invitation
 from tenants.operations import vault
@@ -52,7 +53,7 @@ def a_full_world(slug: str) -> World:
     world = a_world(slug)
     with db.write(world.tenant) as now:
         vault.put("key", "a value")
-        ApiToken.objects.create(
+        token = ApiToken.objects.create(
             tenant_id=world.tenant, token_hash=f"hash of {slug}", name="t", created_by_id=world.person, created_at=now
         )
         Invitation.objects.create(
@@ -122,6 +123,9 @@ def a_full_world(slug: str) -> World:
     a_turn(world, a_job(world), "refund", "note")  # an open hold, and a queued call
     a_turn(world, a_job(world), "refund")  # a job that waits
     turns.start(tenant=world.tenant, job_id=a_job(world), node_id=world.node)  # a turn being asked
+    for session in ("", "of a client outside"):
+        client = outside.Client(world.tenant, token.pk, "t", world.agent, world.person, session)
+        outside.submit(client=client, want=Wanted("shop__look", {}, "n:1"))
     notices.note_due()  # a notice that carries another
     return world
 
@@ -233,6 +237,9 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "job_turn_due_while_live": change("jobs_job", "state = 'waiting'", turn_due_at="now()"),
     "job_on_unknown": change("jobs_job", "true", on_unknown="'guess'"),
     "job_tainted_by_something": change("jobs_job", "tainted_at IS NULL", tainted_at="now()"),
+    "job_driver": change("jobs_job", "driver = 'model'", driver="'cat'"),
+    "job_of_a_client_has_its_token": change("jobs_job", "driver = 'outside'", idle_at="NULL"),
+    "job_one_open_of_a_client": change("jobs_job", "driver = 'outside'", client_session="''"),
     "job_started_once": "UPDATE jobs_job SET start_key = 'form 1'",
     "turn_once": copy("jobs_turn", "state = 'answered'"),
     "turn_one_open": copy("jobs_turn", "state = 'asked'", number=90),

@@ -17,6 +17,7 @@ RUN_ELSEWHERE = {
     "make run": "tests/browser/test_demo.py::test_an_approval_waits_with_what_would_run",
     "make test": "tests/repo/test_docs.py::test_ci_runs_the_readmes_test_command_and_nothing_else",
     "make check": "tests/repo/test_docs_commands.py::test_make_knows_how_to_do_what_the_pages_tell_it",
+    "oz0 connect": "tests/gateway/test_connect.py::test_what_connect_prints_is_loaded_and_used",
     "pip install .": "tests/faults/test_installed.py::test_it_comes_up_with_the_demo_from_the_packages_own_files",
     "uv pip compile": "tests/repo/test_docs_commands.py::test_the_lock_is_of_the_kind_that_the_page_says_how_to_make",
 }
