@@ -239,7 +239,7 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "job_tainted_by_something": change("jobs_job", "tainted_at IS NULL", tainted_at="now()"),
     "job_driver": change("jobs_job", "driver = 'model'", driver="'cat'"),
     "job_of_a_client_has_its_token": change("jobs_job", "driver = 'outside'", idle_at="NULL"),
-    "job_one_open_of_a_client": change("jobs_job", "driver = 'outside'", client_session="''"),
+    "job_one_open_of_a_client": change("jobs_job", "client_session <> ''", client_session="''"),
     "job_started_once": "UPDATE jobs_job SET start_key = 'form 1'",
     "turn_once": copy("jobs_turn", "state = 'answered'"),
     "turn_one_open": copy("jobs_turn", "state = 'asked'", number=90),
