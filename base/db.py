@@ -103,9 +103,12 @@ def read_as_person(user_id: int) -> Iterator[datetime]:
 
 
 @contextmanager
-def read_as_bearer(token_hash: str) -> Iterator[datetime]:
-    """One read-only transaction that sees the one token or invitation of this hash, of whatever tenant."""
-    with durable(f"{_READ_ONLY}, set_config('oz0.bearer', %s, true)", token_hash) as now:
+def read_as_bearer(shown: str) -> Iterator[datetime]:
+    """One read-only transaction that sees what was shown, of whatever tenant, and its time.
+
+    A token or invitation is shown by its hash, a hook by its id.
+    """
+    with durable(f"{_READ_ONLY}, set_config('oz0.bearer', %s, true)", shown) as now:
         yield now
 
 

@@ -23,6 +23,9 @@ TOKEN: Final = "tok"  # noqa: S105 - the word before an id
 SECRET: Final = "secret"  # noqa: S105
 CHANNEL: Final = "chan"
 NOTICE: Final = "ntc"
+ROUTINE: Final = "routine"
+HOOK: Final = "hook"
+RUN: Final = "run"
 
 
 class BadId(ValueError):

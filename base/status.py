@@ -111,6 +111,19 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "failing": ("rotate-cw", "wait", "The last tries failed; what is due is tried again."),
         "off": ("octagon-pause", "stop", "Nothing goes out to it."),
     },
+    "starter": {
+        "on": ("check", "ok", "It starts jobs."),
+        "paused": ("octagon-pause", "wait", "A person paused it: it starts nothing."),
+        "stopped": ("ban", "bad", "The studio stopped it, and says why."),
+        "removed": ("circle-slash", "stop", "It was removed: it starts nothing."),
+    },
+    "run": {
+        "started": ("play", "ok", "A job was started."),
+        "by_hand": ("play", "ok", "A person started its job."),
+        "overlapped": ("circle-minus", "stop", "Skipped: a job that was started before still ran."),
+        "missed": ("hourglass", "wait", "No node was up when it was due, and it does not catch up."),
+        "refused": ("shield-x", "bad", "No job was started; the reason says why."),
+    },
     "notice": {
         "due": ("clock", "wait", "It is to be sent, or to be tried again."),
         "sent": ("check", "ok", "Its receiver took it."),
@@ -169,6 +182,9 @@ WORDS: Final = {
     ("sign_in", "again"): "sign in again",
     ("sign_in", "expired"): "token ran out",
     ("attempt", "timed_out"): "timed out",
+    ("run", "overlapped"): "skipped",
+    ("run", "refused"): "not started",
+    ("run", "by_hand"): "by hand",
 }
 FALLBACK: Final = ("info", "stop", "")
 

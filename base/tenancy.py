@@ -48,6 +48,13 @@ def see_bearer(table: str) -> RunSQL:
     return RunSQL(f"ALTER POLICY tenant ON {table} USING ({visible}) WITH CHECK (tenant_id = {TENANT})", back)
 
 
+def see_named(table: str) -> RunSQL:
+    """Show the row of `table` whose id somebody has named, also before its tenant is known: `db.read_as_bearer`."""
+    visible = f"tenant_id = {TENANT} OR id::text = {BEARER}"
+    back = f"ALTER POLICY tenant ON {table} USING (tenant_id = {TENANT})"
+    return RunSQL(f"ALTER POLICY tenant ON {table} USING ({visible}) WITH CHECK (tenant_id = {TENANT})", back)
+
+
 def refer(table: str, references: Mapping[str, str]) -> RunSQL:
     """Make each `column: parent table` of `table` refer to its parent's (tenant_id, id): none crosses tenants."""
     sql = [

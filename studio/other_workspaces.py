@@ -14,7 +14,7 @@ from django.utils.deprecation import MiddlewareMixin
 from base import db, ids
 from base.htmx import page as answer
 from catalog.models import Connection, KillSwitch
-from jobs.models import Call, Hold, Job
+from jobs.models import Call, Hold, Hook, Job, Routine
 from tenants.models import ApiToken, Membership
 from tenants.views.place import seat_of, seats_in
 
@@ -22,6 +22,8 @@ OBJECTS: Final[dict[str, type[Model]]] = {
     ids.JOB: Job,
     ids.CALL: Call,
     ids.HOLD: Hold,
+    ids.ROUTINE: Routine,
+    ids.HOOK: Hook,
     ids.CONNECTION: Connection,
     ids.SWITCH: KillSwitch,
     ids.MEMBER: Membership,

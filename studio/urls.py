@@ -24,7 +24,7 @@ from approvals.views import (
 from catalog.api import tokens
 from catalog.views import agents, catalog, connections, findings, functions, plugins, policy, secrets, skills
 from jobs.views import lists as jobs
-from jobs.views import starting, trace
+from jobs.views import routines, starting, trace
 from studio import pages
 from tenants.views import account, audit, joining, people, programs, provider, sign_in, workspaces
 from tenants.views import tokens as tokens_of_people
@@ -51,6 +51,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("jobs/<str:shown>/", trace.job, name="job"),
     path("jobs/<str:shown>/stop/", trace.stop_job, name="stop-job"),
     path("calls/<str:shown>/", trace.call, name="call"),
+    path("routines/", routines.routines, name="routines"),
+    path("routines/new/", routines.new_routine, name="new-routine"),
+    path("routines/<str:shown>/", routines.routine, name="routine"),
+    path("routines/<str:shown>/change/", routines.change_routine, name="change-routine"),
+    path("routines/<str:shown>/run/", routines.run_routine, name="run-routine"),
+    path("routines/<str:shown>/turn/", routines.turn_routine, name="turn-routine"),
+    path("routines/<str:shown>/remove/", routines.remove_routine, name="remove-routine"),
     path("approvals/", queue.approvals, name="approvals"),
     path("approvals/several/", several.several, name="several"),
     path("approvals/insights/", insights.insights, name="insights"),

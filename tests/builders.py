@@ -17,7 +17,7 @@ from catalog.rules.kept_agents import as_json
 from catalog.rules.servers import ListedFunction, MeasuredListing
 from catalog.rules.switching import Mode
 from catalog.rules.wire import AnswerEnd, Wire
-from jobs.models import Attempt, Call, Hold, Job, Starter, Turn
+from jobs.models import Attempt, Call, Hold, Hook, Job, Routine, Starter, Turn
 from jobs.operations import cancel, holds, intake, nodes, sweep, switches, turns, work
 from jobs.queries import history, locks
 from jobs.rules.orders import End, Order, Outcome, Result
@@ -285,7 +285,7 @@ def swept(*, lose_nodes: bool = True) -> int:
     return sweep.Sweeper().sweep(dice=lambda: 0.5, lose_nodes=lose_nodes)
 
 
-def see[Row: (Job, Call, Attempt, Hold, Turn)](world: World, model: type[Row], pk: UUID) -> Row:
+def see[Row: (Job, Call, Attempt, Hold, Turn, Routine, Hook)](world: World, model: type[Row], pk: UUID) -> Row:
     """A row as it is now."""
     with db.read(world.tenant):
         return model._default_manager.get(pk=pk)

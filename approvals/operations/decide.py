@@ -14,6 +14,7 @@ from approvals.rules.deciding import Decider, DecidingRules, Question, shown_dig
 from base import db, ids
 from jobs.operations import editing, holds, listings_changed
 from jobs.operations.holds import Answer, BadAnswer, Closed, EntryChanged, Held, Taken
+from jobs.queries.started import started
 from tenants.operations import audit
 from tenants.rules.who import Actor
 
@@ -184,6 +185,7 @@ def _note(
             at=now,
         )
     about = {"call": ids.show(ids.CALL, call.pk), "function": call.model_name, "kind": hold.kind}
+    about["started_by"] = started(call.job).in_words
     audit.record(
         given.person.actor,
         f"hold.{given.answer}",

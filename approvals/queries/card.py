@@ -17,6 +17,7 @@ from catalog.models import Tool
 from catalog.rules.listing_diff import Change, changed_fields
 from jobs.models import Attempt, Call, Hold
 from jobs.queries.call_page import AttemptRow, Value, attempt_row, value_of
+from jobs.queries.started import WITH, Started, started
 from jobs.queries.story import answered
 from jobs.queries.trace import name_of
 from jobs.queries.veil import Veil
@@ -85,8 +86,7 @@ class Card:
     job_title: str
     job_state: str
     agent: str
-    starter: str
-    started_by: str
+    started: Started
     started_by_id: int | None
     attempts: tuple[AttemptRow, ...]
     alike: Alike
@@ -108,7 +108,7 @@ def card(tenant: UUID, hold_id: UUID, *, role: str = "", reader: int | None = No
     """The card of a hold of this tenant as a person of `role` reads it; None when there is none."""
     with db.read(tenant) as now:
         hold = (
-            Hold.objects.select_related("call__function", "job__started_by", "answered_by", "edit")
+            Hold.objects.select_related("call__function", *(f"job__{one}" for one in WITH), "answered_by", "edit")
             .filter(pk=hold_id)
             .first()
         )
@@ -158,8 +158,7 @@ def card(tenant: UUID, hold_id: UUID, *, role: str = "", reader: int | None = No
             job_title=job.title,
             job_state=job.state,
             agent=job.agent_name,
-            starter=job.starter,
-            started_by=job.started_by.get_username() if job.started_by else "",
+            started=started(job),
             started_by_id=job.started_by_id,
             attempts=tuple(veil.attempt(tool, attempt_row(one)) for one in attempts),
             alike=alike_calls(call),

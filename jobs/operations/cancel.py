@@ -9,6 +9,7 @@ from base import db, ids
 from jobs.models import Attempt, Call, Hold, Job
 from jobs.operations import events, moves
 from jobs.queries import locks
+from jobs.queries.started import started
 from jobs.rules.reasons import Reason
 from jobs.rules.states import JOB_FINAL, CallState, JobState
 from jobs.rules.why import Why
@@ -38,7 +39,13 @@ def cancel_job(*, tenant: UUID, job_id: UUID, by: Actor) -> JobState:
             raise AlreadyOver(f"this job is {job.state} already")
         before = job.state
         end(job, ends_as=JobState.CANCELED, reason=Why.CANCELLED, person=by.user_id, now=now)
-        audit.record(by, "job.cancel", ids.show(ids.JOB, job_id), before={"state": before}, after={"state": job.state})
+        audit.record(
+            by,
+            "job.cancel",
+            ids.show(ids.JOB, job_id),
+            before={"state": before, "started_by": started(job).in_words},
+            after={"state": job.state},
+        )
     with db.read(tenant):
         return JobState(Job.objects.values_list("state", flat=True).get(pk=job_id))
 

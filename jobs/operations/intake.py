@@ -10,7 +10,7 @@ from django.db import IntegrityError
 
 from base import canonical, db, ids
 from base.canonical import digest_of_any
-from catalog.models import Function
+from catalog.models import Agent, Function
 from catalog.queries import functions, switches
 from catalog.rules.agent_input import asked_of
 from catalog.rules.agents import AgentSpec
@@ -35,6 +35,7 @@ from jobs.rules.turns import Wanted
 from jobs.rules.why import Why
 
 TITLE: Final = 200
+THROUGH: Final = ("start_token_id", "routine_id", "hook_id")
 
 
 class CannotStart(ValueError):
@@ -72,24 +73,50 @@ def start_job(
     person: int | None,
     title: str = "",
     start_key: str = "",
+    token: UUID | None = None,
 ) -> UUID:
-    """Start a job of the current version of `agent`; returns its id.
+    """Start a job of the current version of `agent`; returns its id. `token` is what its starter showed, if any.
 
     `given` must be among the names of the agent's own `input`. A starter's same `start_key` (up to 64 characters)
     starts one job, however often and on whatever process it comes: the first one's id is returned. With another
     agent, title or input, as their canonical JSON tells, it starts nothing: `StartedOtherwise`. Raises `CannotStart`.
     """
     whose = {"starter": starter, "started_by_id": person, "start_key": start_key}
+    through = {"start_token_id": token}
     try:
         with db.write(tenant):
             before = _started_with(whose)
-            return _the_same(before, agent, given, title) if before else _start(tenant, agent, given, title, whose)
+            if before:
+                return _the_same(before, agent, given, title)
+            return _start(tenant, agent, given, title, whose | through)
     except IntegrityError:
         with db.read(tenant):
             before = _started_with(whose)
             if before is None:
                 raise
             return _the_same(before, agent, given, title)
+
+
+def start_within(
+    *,
+    agent: str,
+    given: Mapping[str, Any],
+    starter: Starter,
+    person: int,
+    title: str,
+    start_key: str = "",
+    routine: UUID | None = None,
+    hook: UUID | None = None,
+) -> UUID:
+    """The same in a write that is open, for what notes in it what it has started. Raises `CannotStart`, of nothing."""
+    whose = {"starter": starter, "started_by_id": person, "start_key": start_key}
+    return _start(db.writing_tenant(), agent, given, title, whose | {"routine_id": routine, "hook_id": hook})
+
+
+def check(agent: str, given: Mapping[str, Any]) -> None:
+    """See that the current version of an agent takes this input. Demands an open write. Raises `CannotStart`."""
+    db.must_write()
+    _input(_spec_of(_agent(agent)), given)
 
 
 def _started_with(whose: Mapping[str, Any]) -> Job | None:
@@ -115,16 +142,11 @@ def _start(tenant: UUID, agent: str, given: Mapping[str, Any], title: str, whose
     now = db.must_write()
     starter, person = whose["starter"], whose["started_by_id"]
     locks.gate_shared()
-    row = functions.current_agent(agent)
-    if row is None:
-        raise CannotStart(f"there is no agent named {agent!r}; the catalog lists those there are")
+    row = _agent(agent)
     switch = switches.over_agent(agent)
     if switch is not None and switch.mode == Mode.KILL:
         raise CannotStart(f"a kill switch is on for this {switch.scope}: {switch.reason or 'no reason was given'}")
-    try:
-        spec = from_json(row.definition)
-    except Unreadable as error:
-        raise CannotStart(str(error)) from error
+    spec = _spec_of(row)
     job = Job(
         tenant_id=tenant,
         agent=row,
@@ -140,9 +162,24 @@ def _start(tenant: UUID, agent: str, given: Mapping[str, Any], title: str, whose
     )
     job.save(force_insert=True)
     JobCounter.objects.create(job=job, tenant_id=tenant)
-    events.record(job.pk, "job.started", to=JobState.QUEUED, agent=row.name, starter=starter, person=person)
+    through: dict[str, Any] = {name.removesuffix("_id"): str(whose[name]) for name in THROUGH if whose.get(name)}
+    events.record(job.pk, "job.started", to=JobState.QUEUED, agent=row.name, starter=starter, person=person, **through)
     db.after_commit(lambda: wake.turn(tenant=tenant, job_id=job.pk))
     return job.pk
+
+
+def _agent(name: str) -> Agent:
+    row = functions.current_agent(name)
+    if row is None:
+        raise CannotStart(f"there is no agent named {name!r}; the catalog lists those there are")
+    return row
+
+
+def _spec_of(row: Agent) -> AgentSpec:
+    try:
+        return from_json(row.definition)
+    except Unreadable as error:
+        raise CannotStart(str(error)) from error
 
 
 def _input(spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What nobody else will end: lost nodes, overdue attempts and turns, expired holds, limits, stalled jobs (MACHINES 4).
+"""What nobody else will do: end lost nodes, overdue attempts and turns, expired holds and stalled jobs, start routines.
 
 Every node's pulse sweeps; an advisory lock keeps it to one at a time, and each step is safe to be made twice.
 """
@@ -19,8 +19,8 @@ from base.clock import boot_time
 from catalog.models import KillSwitch
 from catalog.rules.switching import Mode
 from catalog.rules.wire import Wire
-from jobs.models import Attempt, Call, Driver, Hold, Job, Node, Turn
-from jobs.operations import cancel, events, holds, moves, nodes, outside, switches, turns, work
+from jobs.models import Attempt, Call, Driver, Hold, Job, Node, Routine, Turn
+from jobs.operations import cancel, events, holds, moves, nodes, outside, routines, switches, turns, work
 from jobs.queries import locks
 from jobs.rules.limits import CANCEL_PATIENCE, LEASE, SWEEP_GRACE
 from jobs.rules.orders import End, Outcome
@@ -69,6 +69,7 @@ class Sweeper:
                 (_jobs_past_deadline, _end_at_limit),
                 (_idle_clients, outside.end_idle),
                 (_stalled_jobs, _judge),
+                (_routines_due, lambda tenant, routine: routines.fire(tenant=tenant, routine=routine)),
             ]
             for find, act in steps:
                 if not enough():
@@ -219,6 +220,11 @@ def _stalled_jobs(_now: datetime) -> QuerySet[Job]:
     live = Job.objects.filter(state__in=[JobState.RUNNING, JobState.WAITING, JobState.CANCELLING])
     live = live.exclude(driver=Driver.OUTSIDE, state=JobState.RUNNING)
     return live.filter(~Exists(open_calls), ~Exists(asked), turn_due_at__isnull=True).order_by("id")
+
+
+def _routines_due(now: datetime) -> QuerySet[Routine]:
+    """Routines whose next job is to be started (MACHINES 4)."""
+    return Routine.objects.filter(due_at__lte=now).order_by("due_at")
 
 
 def _judge(tenant: UUID, job_id: UUID) -> bool:

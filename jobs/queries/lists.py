@@ -11,6 +11,7 @@ from django.db.models import Count, Q, QuerySet
 from base import db, ids
 from catalog.models import Agent, Function
 from jobs.models import Call, Hold, Job
+from jobs.queries.started import WITH, Started, started
 from jobs.rules.states import JOB_FINAL, JobState
 from jobs.rules.why import Why, sentence
 
@@ -48,8 +49,7 @@ class JobRow:
     agent: str
     state: JobState
     why: str
-    starter: str
-    started_by: str
+    started: Started
     calls: int
     asks: int
     created_at: datetime
@@ -78,7 +78,7 @@ def jobs_page(tenant: UUID, wanted: JobFilter) -> JobsPage:
             page = page.filter(pk__lt=wanted.before)
         if wanted.newest is not None:
             page = page.filter(pk__lte=wanted.newest)
-        found = list(page.select_related("started_by").defer("input", "output").order_by("-pk")[: PAGE + 1])
+        found = list(page.select_related(*WITH).defer("input", "output").order_by("-pk")[: PAGE + 1])
         newer = fitting.filter(pk__gt=wanted.newest)[:MOST_COUNTED].count() if wanted.newest is not None else 0
         asks = _asks([job.pk for job in found])
         agents = tuple(Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:200])
@@ -95,7 +95,7 @@ def jobs_page(tenant: UUID, wanted: JobFilter) -> JobsPage:
 
 def newest_jobs(count: int) -> list[JobRow]:
     """The newest jobs, for a page that has a read of its own open."""
-    found = list(Job.objects.select_related("started_by").defer("input", "output").order_by("-pk")[:count])
+    found = list(Job.objects.select_related(*WITH).defer("input", "output").order_by("-pk")[:count])
     asks = _asks([job.pk for job in found])
     return [_row(job, asks.get(job.pk, 0)) for job in found]
 
@@ -130,8 +130,7 @@ def _row(job: Job, asks: int) -> JobRow:
         agent=job.agent_name,
         state=JobState(job.state),
         why=why_it_ended(job),
-        starter=job.starter,
-        started_by=job.started_by.get_username() if job.started_by else "",
+        started=started(job),
         calls=job.calls_made,
         asks=asks,
         created_at=job.created_at,

@@ -15,6 +15,7 @@ from jobs.queries import history, stopping
 from jobs.queries.drawing import Drawing, Drawn
 from jobs.queries.lists import why_it_ended
 from jobs.queries.standstill import Standstill
+from jobs.queries.started import WITH, Started, started
 from jobs.queries.story import Says, says_of
 from jobs.queries.taints import Taint, taint_of
 from jobs.queries.veil import Veil
@@ -83,8 +84,7 @@ class JobHead:
     waits_for: str
     may_have_done: str
     taint: Taint | None
-    starter: str
-    started_by: str
+    started: Started
     started_by_id: int | None
     input: object
     output: str
@@ -177,7 +177,7 @@ def head(tenant: UUID, job_id: UUID) -> JobHead | None:
 
 def _job(job_id: UUID) -> Job | None:
     people = ("started_by", "cancel_requested_by")
-    return Job.objects.select_related(*people, "agent__plugin_version").filter(pk=job_id).first()
+    return Job.objects.select_related(*people, *WITH, "agent__plugin_version").filter(pk=job_id).first()
 
 
 def job_input(tenant: UUID, job_id: UUID) -> Any:
@@ -300,8 +300,7 @@ def _head(job: Job, *, tokens: int) -> JobHead:
         waits_for=stopping.of_job(job) if job.state == JobState.CANCELLING else "",
         may_have_done=stopping.what_it_may_have_done(job),
         taint=taint_of(job),
-        starter=job.starter,
-        started_by=job.started_by.get_username() if job.started_by else "",
+        started=started(job),
         started_by_id=job.started_by_id,
         input=job.input,
         output=job.output,

@@ -55,3 +55,9 @@ def seat(person_id: int, tenant: str | None) -> Seat | None:
 def active(seats: Sequence[Seat], tenant: str | None) -> Seat | None:
     """Which of a person's seats they are in: that in the tenant of this id, else their first."""
     return next((one for one in seats if str(one.tenant) == tenant), seats[0] if seats else None)
+
+
+def may_here(person_id: int, role: Role) -> bool:
+    """Whether an active person may do, in the tenant of the open read or write, what `role` can."""
+    found = Membership.objects.filter(user_id=person_id, user__is_active=True).values_list("role", flat=True).first()
+    return found is not None and ORDER.index(Role(found)) >= ORDER.index(role)

@@ -1,6 +1,5 @@
 """PostgreSQL itself refuses impossible rows, other tenants' rows, and writes where only reading was meant."""
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -20,8 +19,8 @@ from base import db, ids
 from catalog.models import Arrival, Came, Credential, EntryApproval, LintFinding, LintReport, Scope, ServerLog, Skill
 from catalog.operations import connections, signing_in
 from catalog.operations.connections import Given
-from jobs.models import Body, Call, Hold, Job, Turn
-from jobs.operations import outside, turns
+from jobs.models import Body, Call, Hold, Hook, HookDelivery, Job, Starter, Turn
+from jobs.operations import outside, routines, turns
 from jobs.operations.bodies import LARGE
 from jobs.rules.orders import End
 from jobs.rules.turns import Wanted
@@ -44,6 +43,7 @@ from tests.builders import (
     made,
     the_hold,
 )
+from tests.operations.broken_rows import BREAKS, change, copy
 
 type Sql = psycopg.Connection[tuple[Any, ...]]
 
@@ -93,6 +93,7 @@ def a_full_world(slug: str) -> World:
             approved_at=now,
         )
     actor = Actor("pat", "link", world.person)
+    started_by_themselves(world, actor)
     crm = connections.make(
         tenant=world.tenant,
         name="crm",
@@ -128,6 +129,30 @@ def a_full_world(slug: str) -> World:
         outside.submit(client=client, want=Wanted("shop__look", {}, "n:1"))
     notices.note_due()  # a notice that carries another
     return world
+
+
+def started_by_themselves(world: World, actor: Actor) -> None:
+    """A routine, a hook and a token, each with a job that they have started."""
+    wanted = routines.Wanted("nightly", "clerk", "0 3 * * *", "UTC")
+    routine = routines.make(tenant=world.tenant, wanted=wanted, person=world.person, actor=actor)
+    routines.run_now(tenant=world.tenant, routine=routine, person=world.person, once="", actor=actor)
+    event = a_job(world, starter=Starter.EVENT)
+    by_token = a_job(world, starter=Starter.API_KEY)
+    with db.write(world.tenant) as now:
+        common = {"tenant_id": world.tenant, "person_id": world.person, "changed_at": now}
+        hook = Hook.objects.create(name="orders", agent_name="clerk", **common)
+        HookDelivery.objects.create(
+            tenant_id=world.tenant,
+            hook=hook,
+            delivery="1",
+            digest="d",
+            came="started",
+            job_id=event,
+            first_at=now,
+            last_at=now,
+        )
+        Job.objects.filter(pk=event).update(hook=hook)
+        Job.objects.filter(pk=by_token).update(start_token=ApiToken.objects.get())
 
 
 @pytest.fixture(scope="module")
@@ -171,105 +196,6 @@ def admin(worlds: tuple[Postgres, World, World]) -> Iterator[Sql]:
         connection.rollback()
 
 
-def change(table: str, where: str, **columns: object) -> LiteralString:
-    """SQL that changes the first such row."""
-    sets = ", ".join(f"{name} = {value}" for name, value in columns.items())
-    return f"UPDATE {table} SET {sets} WHERE id = (SELECT id FROM {table} WHERE {where} ORDER BY id LIMIT 1)"  # type: ignore[return-value]
-
-
-def copy(table: str, where: str = "true", **columns: object) -> LiteralString:
-    """SQL that writes the first such row a second time, with a new id and these columns."""
-    other = json.dumps({"id": str(ids.new()), **columns})
-    return (
-        f"INSERT INTO {table} SELECT (jsonb_populate_record(r, '{other}')).* FROM {table} r "  # type: ignore[return-value]
-        f"WHERE {where} ORDER BY r.id LIMIT 1"
-    )
-
-
-# Every constraint of our models, and a statement that breaks it.
-BREAKS: Final[dict[str, LiteralString]] = {
-    "membership_once": copy("tenants_membership"),
-    "server_log_once": copy("catalog_serverlog"),
-    "membership_role": change("tenants_membership", "true", role="'owner'"),
-    "invitation_role": change("tenants_invitation", "true", role="'owner'"),
-    "invitation_accepted_or_revoked": change("tenants_invitation", "true", accepted_at="now()"),
-    "identity_once": "INSERT INTO tenants_identity (user_id, issuer, subject, made_at) "
-    "SELECT user_id, issuer, subject, made_at FROM tenants_identity LIMIT 1",
-    "secret_once": copy("tenants_secret"),
-    "audit_seq_once": copy("tenants_auditentry"),
-    "channel_name_once": copy("approvals_channel"),
-    "channel_way": change("approvals_channel", "true", way="'pigeon'"),
-    "channel_removed_is_off": change("approvals_channel", "true", removed_at="now()"),
-    "delivery_state": change("approvals_delivery", "standing = 'carried'", standing="'perhaps'"),
-    "delivery_once": copy("approvals_delivery"),
-    "delivery_due_until_ended": change("approvals_delivery", "standing = 'due'", due_at="NULL"),
-    "plugin_once": copy("catalog_plugin"),
-    "plugin_version_once": copy("catalog_pluginversion", stage="old"),
-    "plugin_one_current": copy("catalog_pluginversion", digest="another"),
-    "plugin_version_stage": change("catalog_pluginversion", "true", stage="'best'"),
-    "arrival_came": copy("catalog_arrival", came="by itself"),
-    "lint_finding_once": copy("catalog_lintfinding"),
-    "lint_finding_severity": change("catalog_lintfinding", "true", severity="'hint'"),
-    "tool_once": copy("catalog_tool"),
-    "tool_transport": change("catalog_tool", "true", transport="'post'"),
-    "tool_timeout_range": change("catalog_tool", "true", timeout=3601),
-    "tool_sandboxed_or_not": change("catalog_tool", "true", sandbox="'{}'"),
-    "tool_positive": change("catalog_tool", "true", slots=0),
-    "connection_once": copy("catalog_connection"),
-    "connection_credential": change("catalog_connection", "true", credential="'password'"),
-    "connection_names_its_header": change("catalog_connection", "true", header="'X-Key'"),
-    "sign_in_standing": change("catalog_signin", "true", standing="'perhaps'"),
-    "sign_in_has_a_grant": change("catalog_signin", "true", standing="'in'"),
-    "listing_one_current": copy("catalog_listing"),
-    "function_once": copy("catalog_function"),
-    "agent_once": copy("catalog_agent"),
-    "skill_once": copy("catalog_skill"),
-    "policy_number_once": copy("catalog_policyversion"),
-    "switch_once": copy("catalog_killswitch"),
-    "switch_target_of_scope": change("catalog_killswitch", "true", scope="'tenant'"),
-    "switch_mode": change("catalog_killswitch", "true", mode="'harder'"),
-    "switch_scope": change("catalog_killswitch", "true", scope="'world'"),
-    "node_state": change("jobs_node", "true", state="'zombie'"),
-    "job_state": change("jobs_job", "true", state="'paused'"),
-    "job_starter": change("jobs_job", "true", starter="'cat'"),
-    "job_ended_when_final": change("jobs_job", "state = 'running'", state="'FAILED'"),
-    "job_cancelling_ends_as": change("jobs_job", "state = 'running'", state="'cancelling'"),
-    "job_turn_due_while_live": change("jobs_job", "state = 'waiting'", turn_due_at="now()"),
-    "job_on_unknown": change("jobs_job", "true", on_unknown="'guess'"),
-    "job_tainted_by_something": change("jobs_job", "tainted_at IS NULL", tainted_at="now()"),
-    "job_driver": change("jobs_job", "driver = 'model'", driver="'cat'"),
-    "job_of_a_client_has_its_token": change("jobs_job", "driver = 'outside'", idle_at="NULL"),
-    "job_one_open_of_a_client": change("jobs_job", "client_session <> ''", client_session="''"),
-    "job_started_once": "UPDATE jobs_job SET start_key = 'form 1'",
-    "turn_once": copy("jobs_turn", "state = 'answered'"),
-    "turn_one_open": copy("jobs_turn", "state = 'asked'", number=90),
-    "turn_state": change("jobs_turn", "true", state="'heard'"),
-    "turn_ended_when_closed": change("jobs_turn", "state = 'answered'", ended_at="null"),
-    "call_activity_once": copy("jobs_call"),
-    "call_state": change("jobs_call", "state = 'running'", state="'paused'"),
-    "call_asked_again_once": "UPDATE jobs_call SET again_of_id = (SELECT id FROM jobs_call ORDER BY id LIMIT 1)",
-    "call_effect": change("jobs_call", "true", effect="'perhaps'"),
-    "call_ended_when_final": change("jobs_call", "state = 'running'", state="'SUCCEEDED'"),
-    "call_due_when_claimable": change("jobs_call", "state = 'queued'", due_at="null"),
-    "attempt_number_once": copy("jobs_attempt", "state = 'answered'"),
-    "attempt_one_open": copy("jobs_attempt", "state = 'open'", number=2),
-    "attempt_state": change("jobs_attempt", "state = 'answered'", state="'won'"),
-    "attempt_ended_when_closed": change("jobs_attempt", "state = 'open'", state="'answered'"),
-    "attempt_limit_after_start": change("jobs_attempt", "true", limit_at="started_at"),
-    "attempt_token_with_progress": change("jobs_attempt", "true", resume_token="'t1'"),
-    "attempt_resumed_or_started_over": change(
-        "jobs_attempt", "true", resumed_from="1", started_over_because="'no_token'"
-    ),
-    "attempt_stop_says_why": change("jobs_attempt", "true", stop_requested_at="now()"),
-    "hold_one_open": copy("jobs_hold", "state = 'open'"),
-    "hold_state": change("jobs_hold", "state = 'open'", state="'denied'", closed_at="now()"),
-    "hold_kind": change("jobs_hold", "true", kind="'quiz'", expires_at="null"),
-    "hold_closed_when_not_open": change("jobs_hold", "state = 'open'", state="'withdrawn'"),
-    "hold_answered_by_someone": change("jobs_hold", "state = 'answered'", answered_by_id="null"),
-    "hold_questions_never_expire": change("jobs_hold", "state = 'open'", kind="'unknown'"),
-    "event_seq_once": copy("jobs_event"),
-    "decision_once": copy("approvals_decision"),
-}
 OURS: Final = ("tenants", "catalog", "jobs", "approvals")
 
 
@@ -370,10 +296,22 @@ def test_who_shows_a_token_sees_that_one_and_nothing_else_and_writes_none(app: S
     app.execute("SELECT set_config('oz0.tenant', '', true), set_config('oz0.bearer', 'hash of theirs', true)")
     assert app.execute("SELECT token_hash FROM tenants_apitoken").fetchall() == [("hash of theirs",)]
     assert app.execute("SELECT token_hash FROM tenants_invitation").fetchall() == []
+    assert app.execute("SELECT name FROM jobs_hook").fetchall() == []
     for table in ("tenants_secret", "tenants_membership", "tenants_tenant", "jobs_job"):
         assert app.execute(sql.SQL("SELECT 1 FROM {}").format(sql.Identifier(table))).fetchone() is None, table
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
         app.execute("UPDATE tenants_apitoken SET revoked_at = null")
+
+
+def test_who_names_a_hook_sees_that_one_and_nothing_else_and_writes_none(app: Sql, admin: Sql, theirs: World) -> None:
+    found = admin.execute("SELECT id FROM jobs_hook WHERE tenant_id = %s", [theirs.tenant]).fetchone()
+    assert found is not None
+    app.execute("SELECT set_config('oz0.tenant', '', true), set_config('oz0.bearer', %s, true)", [str(found[0])])
+    assert app.execute("SELECT id FROM jobs_hook").fetchall() == [found]
+    for table in ("jobs_hookdelivery", "tenants_secret", "tenants_apitoken", "jobs_job"):
+        assert app.execute(sql.SQL("SELECT 1 FROM {}").format(sql.Identifier(table))).fetchone() is None, table
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        app.execute("UPDATE jobs_hook SET name = 'ours'")
 
 
 def test_without_a_tenant_nothing_is_seen(app: Sql, admin: Sql) -> None:

@@ -37,7 +37,7 @@ from tests.builders import (
     swept,
     the_job,
 )
-from tests.operations.test_switches import PATHS, SCOPES, claim, nodes_still_alive
+from tests.operations.test_every_way_in import PATHS, SCOPES, claim, nodes_still_alive
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -1,9 +1,5 @@
 """Kill switches: nothing starts after the commit, on whatever path; what runs is stopped, and that is a known end."""
 
-import ast
-from collections.abc import Callable
-from datetime import timedelta
-from pathlib import Path
 from uuid import UUID
 
 import psycopg
@@ -11,14 +7,13 @@ import pytest
 
 from base import db, ids
 from catalog.models import KillSwitch, Scope
-from jobs.models import Attempt, Call, Hold, Job, Starter
-from jobs.operations import intake, nodes, switches, turns, work
+from jobs.models import Attempt, Call, Hold, Job
+from jobs.operations import switches, work
 from jobs.operations.holds import Answer, BadAnswer
 from jobs.queries import due
 from jobs.rules.orders import End
 from jobs.rules.reasons import Reason
 from jobs.rules.states import CallState, Effect, HoldState, JobState
-from jobs.rules.turns import TurnAnswer, Wanted
 from jobs.rules.why import Why
 from studio.embedded import Postgres
 from tenants.rules.who import SYSTEM
@@ -41,7 +36,6 @@ from tests.builders import (
     see,
     settle,
     swept,
-    the_hold,
     the_job,
     told,
 )
@@ -188,164 +182,6 @@ def test_the_sweep_stops_what_runs_under_a_switch_by_plain_sql(database: Postgre
     assert swept(lose_nodes=False) == 0
     settle(world, order, an_outcome(End.ANSWERED))
     assert see(world, Call, order.call_id).reason == Why.KILL_SWITCH
-
-
-# --- every path that starts work -------------------------------------------------------------------------------------
-
-
-def a_start(world: World, starter: Starter) -> Callable[[], object]:
-    """A job about to be started."""
-
-    def start() -> object:
-        try:
-            return intake.start_job(
-                tenant=world.tenant, agent="clerk", given={}, starter=starter, person=world.person, title=""
-            )
-        except intake.CannotStart as error:
-            assert "kill switch" in str(error)
-            return None
-
-    return start
-
-
-def a_due_turn(world: World) -> Callable[[], object]:
-    """A job whose first turn is due."""
-    job = a_job(world)
-    return lambda: turns.start(tenant=world.tenant, job_id=job, node_id=world.node)
-
-
-def an_answered_turn(world: World) -> Callable[[], object]:
-    """A model that asks for a call: also what the gateway's calls go through."""
-    job = a_job(world)
-    order = turns.start(tenant=world.tenant, job_id=job, node_id=world.node)
-    assert order is not None
-
-    def settle_it() -> object:
-        answer = TurnAnswer(say="", wanted=(Wanted("shop__note", {}),))
-        turns.settle(tenant=world.tenant, turn_id=order.turn_id, asked=1, outcome=answer)
-        with db.read(world.tenant):
-            return Call.objects.filter(job_id=job, state__in=[CallState.QUEUED, CallState.HELD]).first()
-
-    return settle_it
-
-
-def a_queued_call(world: World) -> Callable[[], object]:
-    call = a_call(world, "note")
-    return lambda: claim(world, call)
-
-
-def a_due_retry(world: World, move_clock: Callable[[timedelta], None]) -> Callable[[], object]:
-    """A read whose retry timer has run out."""
-    call = a_retrying_call(world, "look")
-    move_clock(timedelta(seconds=2))
-    return lambda: claim(world, call)
-
-
-def an_approved_call(world: World) -> Callable[[], object]:
-    call = a_call(world, "refund")
-    answered(world, the_hold(world, call).pk, Answer.APPROVE)
-    return lambda: claim(world, call)
-
-
-def a_write_to_run_again(world: World) -> Callable[[], object]:
-    call, hold = an_unknown_call(world)
-    answered(world, hold, Answer.AGAIN)
-    return lambda: claim(world, call)
-
-
-def an_open_card(world: World) -> Callable[[], object]:
-    """A person approves after the switch."""
-    call, hold = a_held_call(world)
-
-    def approve() -> object:
-        answered(world, hold, Answer.APPROVE)
-        return claim(world, call)
-
-    return approve
-
-
-def a_lost_turn(world: World, move_clock: Callable[[timedelta], None]) -> Callable[[], object]:
-    """A turn whose node was lost, which the sweep has asked again."""
-    job = a_job(world)
-    assert turns.start(tenant=world.tenant, job_id=job, node_id=world.node) is not None
-    move_clock(timedelta(seconds=11))
-    nodes.lose(node_id=world.node)
-
-    def again() -> object:
-        swept()
-        node = nodes.register(name="n2", host="here", pid=2, slots=4)
-        return turns.start(tenant=world.tenant, job_id=job, node_id=node)
-
-    return again
-
-
-PATHS: dict[str, Callable[..., Callable[[], object]]] = {
-    "a person": lambda world, _: a_start(world, Starter.PERSON),
-    "an API key": lambda world, _: a_start(world, Starter.API_KEY),
-    "a routine": lambda world, _: a_start(world, Starter.ROUTINE),
-    "an event": lambda world, _: a_start(world, Starter.EVENT),
-    "a due turn": lambda world, _: a_due_turn(world),
-    "a model's call": lambda world, _: an_answered_turn(world),
-    "a queued call": lambda world, _: a_queued_call(world),
-    "a retry timer": a_due_retry,
-    "an approval": lambda world, _: an_approved_call(world),
-    "run it again": lambda world, _: a_write_to_run_again(world),
-    "an open card": lambda world, _: an_open_card(world),
-    "the sweep": a_lost_turn,
-}
-
-
-@pytest.mark.rule("L7")
-@pytest.mark.parametrize("path", PATHS)
-def test_no_path_starts_work_once_a_tenants_switch_is_on_and_each_would_have_without(
-    path: str, database: Postgres, move_clock: Callable[[timedelta], None]
-) -> None:
-    """CASES L18."""
-    stopped, free = a_world("stopped"), a_world("free")
-    act, control = PATHS[path](stopped, move_clock), PATHS[path](free, move_clock)
-    by_plain_sql(database, stopped, Scope.TENANT, "")
-    nodes_still_alive(stopped, free)
-    assert act() is None
-    assert control() is not None
-    with db.read(stopped.tenant):
-        assert not Attempt.objects.filter(ended_at__isnull=True).exists()
-
-
-def nodes_still_alive(*worlds: World) -> None:
-    """The nodes that were not declared lost say that they live."""
-    for world in worlds:
-        try:
-            nodes.beat(node_id=world.node, servers=[])
-        except nodes.NodeGone:
-            continue
-
-
-@pytest.mark.rule("L7")
-def test_whatever_starts_work_does_it_through_the_few_functions_that_look_at_the_switches() -> None:
-    """CASES L18."""
-    root = Path(intake.__file__).parents[2]
-    callers: dict[str, set[str]] = {
-        "begin_call": set(),
-        "open_attempt": set(),
-        "begin_turn": set(),
-        "gate_shared": set(),
-    }
-    for app in ("jobs", "approvals", "studio"):
-        for file in (root / app).rglob("*.py"):
-            for function in ast.walk(ast.parse(file.read_text())):
-                if isinstance(function, ast.FunctionDef):
-                    for node in ast.walk(function):
-                        name = (
-                            node.func.attr
-                            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-                            else ""
-                        )
-                        if name in callers:
-                            callers[name].add(f"{file.stem}.{function.name}")
-    assert callers["begin_call"] == {"intake._begin"}
-    assert callers["open_attempt"] == {"work._open_attempt"}
-    assert callers["begin_turn"] == {"turns._ask"}
-    assert {"intake._start", "work._claim", "turns.start", "turns.settle", "holds.held"} <= callers["gate_shared"]
 
 
 @pytest.mark.rule("L7")

@@ -19,6 +19,7 @@ from catalog.operations import connections
 from catalog.operations.connections import Given
 from catalog.rules.switching import Mode, Scope
 from jobs.models import Call
+from jobs.operations import routines as routines_of
 from tenants.models import ApiToken, Invitation, Membership, Secret
 from tenants.operations import invitations, tokens, vault
 from tenants.queries.seats import seats_of
@@ -41,6 +42,7 @@ from tests.builders import (
 KINDS: Final = (
     ("jobs/", "shown", "job"),
     ("calls/", "shown", "call"),
+    ("routines/", "shown", "routine"),
     ("approvals/", "shown", "hold"),
     ("catalog/tools/", "slug", "tool"),
     ("catalog/functions/", "label", "function"),
@@ -80,6 +82,11 @@ SELF: Final = "viewer"  # every member may, for it is their own
 WRITES: Final[dict[str, Form]] = {
     "stop-job": Form("operator"),
     "new-job": Form("operator", {"agent": "clerk"}),
+    "new-routine": Form("operator", {"agent": "clerk", "name": "n", "cron": "* * * * *", "zone": "UTC"}),
+    "change-routine": Form("operator", {"agent": "clerk", "name": "n", "cron": "* * * * *", "zone": "UTC"}),
+    "run-routine": Form("operator"),
+    "turn-routine": Form("operator", {"on": "no"}),
+    "remove-routine": Form("operator"),
     "hold": Form("operator", {"answer": "approve"}, NOT_AS_SHOWN),
     "group": Form("operator", {"answer": "happened"}, NOT_AS_SHOWN),
     "several": Form("operator", {"do": "deny"}, (400, 403, 409, 422)),
@@ -219,8 +226,15 @@ def a_ground(slug: str) -> Ground:
         secret, member = Secret.objects.get().pk, Membership.objects.get().pk
         invitation, number = Invitation.objects.get().pk, PolicyVersion.objects.count()
         assert Connection.objects.count() == ApiToken.objects.count() == 1
+    routine = routines_of.make(
+        tenant=world.tenant,
+        wanted=routines_of.Wanted(slug, "clerk", "0 3 * * *", "UTC"),
+        person=world.person,
+        actor=actor,
+    )
     named = {
         "": "",
+        "routine": ids.show(ids.ROUTINE, routine),
         "job": ids.show(ids.JOB, see(world, Call, call).job_id),
         "call": ids.show(ids.CALL, call),
         "hold": ids.show(ids.HOLD, hold),
@@ -247,6 +261,7 @@ def a_ground(slug: str) -> Ground:
 
 
 PREFIXES: Final = {
+    "routine": ids.ROUTINE,
     "job": ids.JOB,
     "call": ids.CALL,
     "hold": ids.HOLD,

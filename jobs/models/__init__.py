@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from base import ids
 from base.fields import TenantRow, one_of, word
+from jobs.models.starters import Hook, HookDelivery, Routine, RoutineRun
 from jobs.rules.orders import End
 from jobs.rules.states import (
     ASKING,
@@ -24,6 +25,24 @@ from jobs.rules.states import (
     NodeState,
     TurnState,
 )
+
+__all__ = [
+    "END_STATES",
+    "Attempt",
+    "Body",
+    "Call",
+    "Event",
+    "Hold",
+    "Hook",
+    "HookDelivery",
+    "Job",
+    "JobCounter",
+    "Node",
+    "Routine",
+    "RoutineRun",
+    "Starter",
+    "Turn",
+]
 
 
 class Starter(StrEnum):
@@ -79,6 +98,16 @@ class Job(TenantRow):
     title = models.CharField(max_length=200)
     starter = word()
     started_by = models.ForeignKey("tenants.User", null=True, on_delete=models.PROTECT, related_name="+")
+    start_token = models.ForeignKey(
+        "tenants.ApiToken",
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_constraint=False,
+        help_text="what a program started it with, or a person by the command of another machine",
+    )
+    routine = models.ForeignKey(Routine, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False)
+    hook = models.ForeignKey(Hook, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     start_key = models.CharField(max_length=64, blank=True, help_text="what makes a repeated start this one")
     input = models.JSONField(default=dict)
     run_number = models.PositiveIntegerField(default=0, help_text="how often it continued as new (RULES G3)")
@@ -160,6 +189,12 @@ class Job(TenantRow):
                 nulls_distinct=False,
                 name="job_started_once",
             ),
+            models.CheckConstraint(
+                condition=Q(Q(start_token__isnull=True) | Q(starter__in=[Starter.PERSON, Starter.API_KEY]))
+                & Q(Q(routine__isnull=True) | Q(starter__in=[Starter.PERSON, Starter.ROUTINE]))
+                & Q(Q(hook__isnull=True) | Q(starter=Starter.EVENT)),
+                name="job_started_through",
+            ),
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["turn_due_at"], condition=Q(turn_due_at__isnull=False), name="job_turn_due"),
@@ -167,6 +202,11 @@ class Job(TenantRow):
             models.Index(fields=["tenant", "-id"], name="job_newest"),
             models.Index(fields=["tenant", "state", "-id"], name="job_by_state"),
             models.Index(fields=["tenant", "agent_name", "-id"], name="job_by_agent"),
+            models.Index(
+                fields=["routine"],
+                condition=Q(routine__isnull=False) & ~Q(state__in=_values(JOB_FINAL)),
+                name="job_live_of_routine",
+            ),
         ]
 
 
