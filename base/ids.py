@@ -26,6 +26,7 @@ NOTICE: Final = "ntc"
 ROUTINE: Final = "routine"
 HOOK: Final = "hook"
 RUN: Final = "run"
+DELIVERY: Final = "dlv"
 
 
 class BadId(ValueError):

@@ -117,6 +117,12 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "stopped": ("ban", "bad", "The studio stopped it, and says why."),
         "removed": ("circle-slash", "stop", "It was removed: it starts nothing."),
     },
+    "arrival": {
+        "started": ("play", "ok", "It started a job."),
+        "unmapped": ("file-warning", "bad", "It does not give what the agent takes, and started nothing."),
+        "refused": ("shield-x", "bad", "It started nothing; the reason says why."),
+        "ignored": ("circle-minus", "stop", "It starts nothing by itself."),
+    },
     "run": {
         "started": ("play", "ok", "A job was started."),
         "by_hand": ("play", "ok", "A person started its job."),
@@ -183,6 +189,7 @@ WORDS: Final = {
     ("sign_in", "expired"): "token ran out",
     ("attempt", "timed_out"): "timed out",
     ("run", "overlapped"): "skipped",
+    ("arrival", "unmapped"): "not mapped",
     ("run", "refused"): "not started",
     ("run", "by_hand"): "by hand",
 }

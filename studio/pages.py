@@ -44,6 +44,7 @@ PLACES = {
     "deciding": "settings",
 }
 PLACES |= dict.fromkeys(("routines", "new-routine", "routine", "change-routine", "run-routine", "turn-routine"), "jobs")
+PLACES |= dict.fromkeys(("hooks", "new-hook", "hook-page", "change-hook", "turn-hook", "hook-secret"), "jobs")
 PLACES |= dict.fromkeys(SECTIONS, "catalog")
 PLACES |= dict.fromkeys(("connections", "new-connection", "connection", "connection-client"), "settings")
 PLACES |= dict.fromkeys(("connection-sign-in", "connection-sign-out", "connection-return"), "settings")

@@ -23,8 +23,9 @@ from approvals.views import (
 )
 from catalog.api import tokens
 from catalog.views import agents, catalog, connections, findings, functions, plugins, policy, secrets, skills
+from jobs.api import hooks as incoming
+from jobs.views import hooks, routines, starting, trace
 from jobs.views import lists as jobs
-from jobs.views import routines, starting, trace
 from studio import pages
 from tenants.views import account, audit, joining, people, programs, provider, sign_in, workspaces
 from tenants.views import tokens as tokens_of_people
@@ -58,6 +59,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("routines/<str:shown>/run/", routines.run_routine, name="run-routine"),
     path("routines/<str:shown>/turn/", routines.turn_routine, name="turn-routine"),
     path("routines/<str:shown>/remove/", routines.remove_routine, name="remove-routine"),
+    path("events/", hooks.hooks, name="hooks"),
+    path("events/new/", hooks.new_hook, name="new-hook"),
+    path("events/<str:shown>/", hooks.hook, name="hook-page"),
+    path("events/<str:shown>/change/", hooks.change_hook, name="change-hook"),
+    path("events/<str:shown>/turn/", hooks.turn_hook, name="turn-hook"),
+    path("events/<str:shown>/secret/", hooks.hook_secret, name="hook-secret"),
+    path("events/<str:shown>/remove/", hooks.remove_hook, name="remove-hook"),
+    path("hooks/<str:shown>/", incoming.receive, name="hook"),
     path("approvals/", queue.approvals, name="approvals"),
     path("approvals/several/", several.several, name="several"),
     path("approvals/insights/", insights.insights, name="insights"),

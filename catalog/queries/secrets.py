@@ -10,7 +10,7 @@ from catalog.models import Connection, Stage, Tool
 from catalog.rules.kept_manifests import kept_tools
 from catalog.rules.secret_names import read_connection, read_name
 from tenants.models import Secret
-from tenants.operations.vault import OF_CALLS, OF_CHANNELS, PLAIN
+from tenants.operations.vault import OF_CALLS, OF_CHANNELS, OF_HOOKS, PLAIN
 
 MOST = 2000
 KINDS = {"": "what calls carry", "refresh": "refresh token", "client": "client secret"}
@@ -57,8 +57,9 @@ def secrets_page(tenant: UUID) -> Vault:
         asked = {tool.slug: tuple(_asked(tool)) for tool in tools if _asked(tool)}
         plugins = {tool.slug: tool.plugin_version.plugin.name for tool in tools}
         connections = {one.pk: one.name for one in Connection.objects.all()}
-        # what belongs to one call or one channel is kept by that, and is nobody's to enter or remove here
+        # what belongs to one call, channel or hook is kept by that, and is nobody's to enter or remove here
         shown = Secret.objects.exclude(name__startswith=OF_CALLS).exclude(name__startswith=OF_CHANNELS)
+        shown = shown.exclude(name__startswith=OF_HOOKS)
         secrets = list(shown.order_by("name").defer("ciphertext")[:MOST])
     own = {(kept.tool, kept.variable) for one in secrets if (kept := read_name(one.name.removeprefix(PLAIN)))}
     rows = [row for one in secrets if (row := _row(one, asked, plugins, connections, own))]

@@ -1,6 +1,6 @@
 """Starting jobs, and taking in the calls an agent asks for."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, assert_never
@@ -44,9 +44,17 @@ class CannotStart(ValueError):
     `troubles` are (path in the input, what is wrong there), where it is that.
     """
 
+    of_input = False
+
     def __init__(self, message: str, *troubles: tuple[str, str]) -> None:
         super().__init__(message)
         self.troubles = troubles
+
+
+class BadInput(CannotStart):
+    """An input that the agent does not take; another one may be started."""
+
+    of_input = True
 
 
 class StartedOtherwise(CannotStart):
@@ -113,10 +121,15 @@ def start_within(
     return _start(db.writing_tenant(), agent, given, title, whose | {"routine_id": routine, "hook_id": hook})
 
 
-def check(agent: str, given: Mapping[str, Any]) -> None:
-    """See that the current version of an agent takes this input. Demands an open write. Raises `CannotStart`."""
+def check(agent: str, given: Mapping[str, Any], *, also: Iterable[str] = ()) -> None:
+    """See that the current version of an agent takes this input, and `also` has inputs of these names.
+
+    Demands an open write. Raises `CannotStart`.
+    """
     db.must_write()
-    _input(_spec_of(_agent(agent)), given)
+    spec = _spec_of(_agent(agent))
+    _known({*given, *also}, spec)
+    _input(spec, given)
 
 
 def _started_with(whose: Mapping[str, Any]) -> Job | None:
@@ -182,21 +195,24 @@ def _spec_of(row: Agent) -> AgentSpec:
         raise CannotStart(str(error)) from error
 
 
-def _input(spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = sorted(set(given) - set(spec.input))
-    if unknown:
+def _known(names: Iterable[str], spec: AgentSpec) -> None:
+    if unknown := sorted(set(names) - set(spec.input)):
         takes = ", ".join(sorted(spec.input)) or "no input at all"
-        raise CannotStart(f"the agent has no input named {', '.join(map(repr, unknown))}; it takes {takes}")
+        raise BadInput(f"the agent has no input named {', '.join(map(repr, unknown))}; it takes {takes}")
+
+
+def _input(spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:
+    _known(given, spec)
     try:
         canonical.check(dict(given))
     except canonical.NotCanonical as error:
-        raise CannotStart(f"the input cannot be kept exactly: {error}") from error
+        raise BadInput(f"the input cannot be kept exactly: {error}") from error
     if trouble := unkeepable(given):
-        raise CannotStart(f"the input cannot be kept exactly: {trouble}")
+        raise BadInput(f"the input cannot be kept exactly: {trouble}")
     value = {**spec.input, **given}
     if wrong := misfits(value, asked_of(spec)):
         told = "; ".join(f"{path.removeprefix('$.')}: {what}" for path, what in wrong)
-        raise CannotStart(f"the input is not what the agent takes: {told}", *wrong)
+        raise BadInput(f"the input is not what the agent takes: {told}", *wrong)
     return value
 
 

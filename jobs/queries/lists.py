@@ -56,6 +56,16 @@ class JobRow:
     started_at: datetime | None
     ended_at: datetime | None
 
+    @property
+    def starter(self) -> str:
+        """The kind of what started it."""
+        return self.started.starter
+
+    @property
+    def started_by(self) -> str:
+        """The person that it counts as."""
+        return self.started.person
+
 
 @dataclass(frozen=True, slots=True)
 class JobsPage:

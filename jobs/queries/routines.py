@@ -13,8 +13,8 @@ from jobs.models import Routine, RoutineRun
 from jobs.rules import schedule
 from jobs.rules.schedule import Schedule
 from jobs.rules.starters import Standing
-from tenants.models import Membership, Role
-from tenants.queries.seats import ORDER
+from tenants.models import Role
+from tenants.queries.seats import able_here
 
 RUNS: Final = 30  # on a page
 COMING: Final = 5  # due times shown
@@ -77,7 +77,7 @@ def routine_list(tenant: UUID) -> tuple[Sequence[RoutineRow], datetime]:
         rows = list(_standing().annotate(last_run=Subquery(last.values("pk")[:1])).order_by("name"))
         runs = RoutineRun.objects.filter(pk__in=[row.last_run for row in rows if row.last_run])
         by_routine = {run.routine_id: run for run in runs.select_related("job")}
-        able = _able()
+        able = able_here(Role.OPERATOR)
         return [_row(row, by_routine.get(row.pk), able) for row in rows], now
 
 
@@ -92,7 +92,7 @@ def routine_page(tenant: UUID, routine: UUID, *, before: UUID | None = None) -> 
         plan = Schedule(row.cron, row.zone)
         on = row.standing == Standing.ON
         return RoutinePage(
-            row=_row(row, found[0] if found else None, _able()),
+            row=_row(row, found[0] if found else None, able_here(Role.OPERATOR)),
             coming=tuple(_at(plan, at) for at in plan.coming(now, COMING)) if on else (),
             runs=tuple(_run(run, plan) for run in found[:RUNS]),
             next_before=ids.show(ids.RUN, found[RUNS - 1].pk) if len(found) > RUNS else None,
@@ -115,13 +115,6 @@ def said_of(tenant: UUID, cron: str, zone: str) -> tuple[str, tuple[str, ...]]:
 
 def _standing() -> QuerySet[Routine]:
     return Routine.objects.exclude(standing=Standing.REMOVED).select_related("person")
-
-
-def _able() -> set[int]:
-    """Everybody who may start jobs here."""
-    roles = [role.value for role in ORDER[ORDER.index(Role.OPERATOR) :]]
-    found = Membership.objects.filter(user__is_active=True, role__in=roles)
-    return set(found.values_list("user_id", flat=True))
 
 
 def _row(row: Routine, last: RoutineRun | None, able: set[int]) -> RoutineRow:

@@ -96,6 +96,16 @@ class JobHead:
     ended_at: datetime | None
     over: bool
 
+    @property
+    def starter(self) -> str:
+        """The kind of what started it."""
+        return self.started.starter
+
+    @property
+    def started_by(self) -> str:
+        """The person that it counts as."""
+        return self.started.person
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:

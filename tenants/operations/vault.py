@@ -27,6 +27,9 @@ call, not of every text."""
 OF_CHANNELS: Final = "channel "
 """How the names begin of what notices to one channel are signed with."""
 
+OF_HOOKS: Final = "hook "
+"""How the names begin of what the events of one hook are signed with."""
+
 
 class NoSecret(LookupError):
     """The vault holds no secret of this name, or it does not open. The message says what to do."""

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from base import db
 from tenants.models import Membership, Role
 
@@ -59,5 +61,14 @@ def active(seats: Sequence[Seat], tenant: str | None) -> Seat | None:
 
 def may_here(person_id: int, role: Role) -> bool:
     """Whether an active person may do, in the tenant of the open read or write, what `role` can."""
-    found = Membership.objects.filter(user_id=person_id, user__is_active=True).values_list("role", flat=True).first()
-    return found is not None and ORDER.index(Role(found)) >= ORDER.index(role)
+    return _able(role).filter(user_id=person_id).exists()
+
+
+def able_here(role: Role) -> set[int]:
+    """Everybody who may, in the tenant of the open read or write, do what `role` can."""
+    return set(_able(role).values_list("user_id", flat=True))
+
+
+def _able(role: Role) -> QuerySet[Membership]:
+    roles = [one.value for one in ORDER[ORDER.index(role) :]]
+    return Membership.objects.filter(user__is_active=True, role__in=roles)

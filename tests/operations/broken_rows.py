@@ -66,7 +66,9 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "switch_scope": change("catalog_killswitch", "true", scope="'world'"),
     "node_state": change("jobs_node", "true", state="'zombie'"),
     "job_state": change("jobs_job", "true", state="'paused'"),
-    "job_starter": change("jobs_job", "routine_id IS NULL AND hook_id IS NULL AND start_token_id IS NULL", starter="'cat'"),
+    "job_starter": change(
+        "jobs_job", "routine_id IS NULL AND hook_id IS NULL AND start_token_id IS NULL", starter="'cat'"
+    ),
     "job_ended_when_final": change("jobs_job", "state = 'running'", state="'FAILED'"),
     "job_cancelling_ends_as": change("jobs_job", "state = 'running'", state="'cancelling'"),
     "job_turn_due_while_live": change("jobs_job", "state = 'waiting'", turn_due_at="now()"),

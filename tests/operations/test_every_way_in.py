@@ -11,12 +11,17 @@ import pytest
 from base import db
 from catalog.models import Scope
 from jobs.models import Attempt, Call, Job, Starter
-from jobs.operations import asking_again, cancel, intake, nodes, routines, turns
+from jobs.operations import arriving, asking_again, cancel, hooks, intake, nodes, outside, routines, turns
 from jobs.operations.holds import Answer
 from jobs.rules.states import JOB_FINAL, CallState
 from jobs.rules.turns import TurnAnswer, Wanted
 from studio.embedded import Postgres
+from tenants.operations import tokens
+from tenants.queries.seats import seats_of
+from tenants.rules.bearers import Scope as Of
+from tenants.rules.bearers import written
 from tenants.rules.who import SYSTEM
+from tests import senders
 from tests.builders import (
     World,
     a_call,
@@ -31,6 +36,7 @@ from tests.builders import (
     the_job,
 )
 from tests.operations.test_switches import by_plain_sql, claim
+from tests.senders import STANDARD
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -84,6 +90,40 @@ def a_routine_by_hand(world: World) -> Callable[[], object]:
             return None
 
     return run
+
+
+def an_event(world: World) -> Callable[[], object]:
+    """A signed event that comes to a hook."""
+    wanted = hooks.Wanted("orders", "clerk")
+    hook = hooks.make(tenant=world.tenant, wanted=wanted, secret=STANDARD, person=world.person, actor=SYSTEM)
+
+    def come() -> object:
+        with db.read(world.tenant) as now:
+            headers = senders.standard(b"{}", now)
+        answer = arriving.receive(hook=hook, headers=headers, body=b"{}")
+        if isinstance(answer, arriving.Started):
+            return answer.job
+        assert isinstance(answer, arriving.Refused) and "kill switch" in answer.why
+        return None
+
+    return come
+
+
+def an_outside_client(world: World) -> Callable[[], object]:
+    """A call through the gateway, whose job is begun with it."""
+    (seat,) = seats_of(world.person)
+    shown = written(world.tenant.hex.ljust(36, "0"))
+    token = tokens.make(seat=seat, token=shown, name="t", scopes=[Of.CALL], agent=world.agent, days=7, actor=SYSTEM)
+    client = outside.Client(world.tenant, token, "t", world.agent, world.person, "")
+
+    def call() -> object:
+        try:
+            return outside.submit(client=client, want=Wanted("shop__look", {}, "n:1"))
+        except outside.NotTaken as error:
+            assert "kill switch" in str(error)
+            return None
+
+    return call
 
 
 def a_call_to_ask_again(world: World, move_clock: Callable[[timedelta], None]) -> Callable[[], object]:
@@ -182,7 +222,8 @@ PATHS: dict[str, Callable[..., Callable[[], object]]] = {
     "an API key": lambda world, _: a_start(world, Starter.API_KEY),
     "a routine": a_due_routine,
     "a routine, by hand": lambda world, _: a_routine_by_hand(world),
-    "an event": lambda world, _: a_start(world, Starter.EVENT),
+    "an event": lambda world, _: an_event(world),
+    "an outside client": lambda world, _: an_outside_client(world),
     "ask again": a_call_to_ask_again,
     "a due turn": lambda world, _: a_due_turn(world),
     "a model's call": lambda world, _: an_answered_turn(world),
@@ -249,13 +290,14 @@ def test_whatever_starts_work_does_it_through_the_few_functions_that_look_at_the
 
 
 # Who makes a row of a job, and who has one started: each with its paths above, which a new one is to get as well.
-MAKE_JOBS = {"intake._start", "asking_again._job_for"}
+MAKE_JOBS = {"intake._start", "asking_again._job_for", "outside._begin"}
 STARTERS: dict[str, set[str]] = {
     "jobs.views.starting._start": {"a person"},
     "studio.cli.jobs.start": {"a person"},
     "studio.cli.load_examples._start_jobs": {"a person"},
     "jobs.operations.routines._run": {"a routine"},
     "jobs.operations.routines.run_now": {"a routine, by hand"},
+    "jobs.operations.arriving._started": {"an event"},
 }
 
 
@@ -269,14 +311,15 @@ def test_whatever_starts_a_job_is_known_here_and_has_a_path_that_shows_it_pass_t
             for function in ast.walk(ast.parse(file.read_text())):
                 if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                     called = {_called(node) for node in ast.walk(function) if isinstance(node, ast.Call)}
-                    if called & {"Job", "Job.objects.create", "JOBS.insert", "Job.objects.bulk_create"}:
+                    keeps = "Job" in called and any(one.endswith(".save") for one in called)
+                    if keeps or called & {"Job.objects.create", "JOBS.insert", "Job.objects.bulk_create"}:
                         makes.add(f"{file.stem}.{function.name}")
                     if {one.rpartition(".")[2] for one in called} & {"start_job", "start_within"}:
                         module = ".".join(file.relative_to(root).with_suffix("").parts)
                         starts.add(f"{module}.{function.name}")
     assert makes == MAKE_JOBS
     assert starts == set(STARTERS)
-    assert set().union(*STARTERS.values(), {"ask again", "an API key", "an event"}) <= set(PATHS)
+    assert set().union(*STARTERS.values(), {"ask again", "an API key", "an outside client"}) <= set(PATHS)
     assert {starter.value for starter in Starter} == {"person", "api_key", "routine", "event"}
 
 

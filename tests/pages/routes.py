@@ -19,6 +19,7 @@ from catalog.operations import connections
 from catalog.operations.connections import Given
 from catalog.rules.switching import Mode, Scope
 from jobs.models import Call
+from jobs.operations import hooks as hooks_of
 from jobs.operations import routines as routines_of
 from tenants.models import ApiToken, Invitation, Membership, Secret
 from tenants.operations import invitations, tokens, vault
@@ -37,12 +38,15 @@ from tests.builders import (
     an_unknown_call,
     see,
 )
+from tests.senders import STANDARD
 
 # (how the address begins, the name in it) → what it names. The first that fits counts.
 KINDS: Final = (
     ("jobs/", "shown", "job"),
     ("calls/", "shown", "call"),
     ("routines/", "shown", "routine"),
+    ("events/", "shown", "hook"),
+    ("hooks/", "shown", "hook address"),
     ("approvals/", "shown", "hold"),
     ("catalog/tools/", "slug", "tool"),
     ("catalog/functions/", "label", "function"),
@@ -65,7 +69,7 @@ KINDS: Final = (
     ("sign-in/with/", "provider_id", "provider"),
 )
 # Of these there is no foreign one: they are the studio's, or are known by a secret alone.
-NOBODYS: Final = frozenset({"rest", "sign-in link", "provider", "invitation address"})
+NOBODYS: Final = frozenset({"rest", "hook address", "sign-in link", "provider", "invitation address"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,12 @@ WRITES: Final[dict[str, Form]] = {
     "run-routine": Form("operator"),
     "turn-routine": Form("operator", {"on": "no"}),
     "remove-routine": Form("operator"),
+    "new-hook": Form("operator", {"agent": "clerk", "name": "n", "signing": "standard"}),
+    "change-hook": Form("operator", {"agent": "clerk", "name": "n"}),
+    "turn-hook": Form("operator", {"on": "no"}),
+    "hook-secret": Form("operator"),
+    "remove-hook": Form("operator"),
+    "hook": Form(SELF),  # whoever signs
     "hold": Form("operator", {"answer": "approve"}, NOT_AS_SHOWN),
     "group": Form("operator", {"answer": "happened"}, NOT_AS_SHOWN),
     "several": Form("operator", {"do": "deny"}, (400, 403, 409, 422)),
@@ -232,9 +242,18 @@ def a_ground(slug: str) -> Ground:
         person=world.person,
         actor=actor,
     )
+    hook = hooks_of.make(
+        tenant=world.tenant,
+        wanted=hooks_of.Wanted(slug, "clerk"),
+        secret=STANDARD,
+        person=world.person,
+        actor=actor,
+    )
     named = {
         "": "",
         "routine": ids.show(ids.ROUTINE, routine),
+        "hook": ids.show(ids.HOOK, hook),
+        "hook address": ids.show(ids.HOOK, hook),
         "job": ids.show(ids.JOB, see(world, Call, call).job_id),
         "call": ids.show(ids.CALL, call),
         "hold": ids.show(ids.HOLD, hold),
@@ -262,6 +281,7 @@ def a_ground(slug: str) -> Ground:
 
 PREFIXES: Final = {
     "routine": ids.ROUTINE,
+    "hook": ids.HOOK,
     "job": ids.JOB,
     "call": ids.CALL,
     "hold": ids.HOLD,

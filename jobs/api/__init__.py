@@ -1,0 +1,1 @@
+"""Jobs and calls for programs, under `/api/v1/` (docs/api.md)."""
