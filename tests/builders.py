@@ -18,13 +18,14 @@ from catalog.rules.servers import ListedFunction, MeasuredListing
 from catalog.rules.switching import Mode
 from catalog.rules.wire import AnswerEnd, Wire
 from jobs.models import Attempt, Call, Hold, Hook, Job, Routine, Starter, Turn
-from jobs.operations import cancel, holds, intake, nodes, sweep, switches, turns, work
+from jobs.operations import cancel, holds, intake, nodes, outside, sweep, switches, turns, work
+from jobs.operations.outside import Client
 from jobs.queries import history, locks
 from jobs.rules.orders import End, Order, Outcome, Result
 from jobs.rules.reasons import Reason
 from jobs.rules.states import CallState, JobState
 from jobs.rules.turns import TurnAnswer, Wanted
-from tenants.models import AuditHead, Gate, Membership, Role, Tenant, User
+from tenants.models import ApiToken, AuditHead, Gate, Membership, Role, Tenant, User
 from tenants.rules.who import SYSTEM, Actor
 
 READ = {"readOnlyHint": True}
@@ -266,6 +267,26 @@ def cancelled(world: World, job: UUID) -> JobState:
     """A job, cancelled by the world's person; returns its state then."""
     by = Actor("pat", "link, 127.0.0.1", world.person)
     return cancel.cancel_job(tenant=world.tenant, job_id=job, by=by)
+
+
+def a_client(world: World, session: str = "", name: str = "mine") -> Client:
+    """A client of the world's person, with a token of its own."""
+    with db.write(world.tenant) as now:
+        token = ApiToken.objects.create(
+            tenant_id=world.tenant,
+            token_hash=name.ljust(64, "0"),
+            name=name,
+            scopes=["call"],
+            agent=world.agent,
+            created_by_id=world.person,
+            created_at=now,
+        )
+    return Client(world.tenant, token.pk, name, world.agent, world.person, session)
+
+
+def asked(client: Client, function: str = "note", request: str = "n:1", job: UUID | None = None) -> UUID:
+    """One call that the client asked for."""
+    return outside.submit(client=client, want=Wanted(f"shop__{function}", {}, request), job_id=job)
 
 
 def the_job(world: World, call: UUID) -> Job:

@@ -20,6 +20,7 @@ from jobs.queries.call_page import AttemptRow, Value, attempt_row, value_of
 from jobs.queries.started import WITH, Started, started
 from jobs.queries.story import answered
 from jobs.queries.trace import name_of
+from jobs.queries.twins import Twin, twin_of
 from jobs.queries.veil import Veil
 from jobs.rules.limits import APPROVAL_LIFE, KEY_LIFE, LONGEST_APPROVAL
 from jobs.rules.permits import may_ask_again
@@ -95,6 +96,7 @@ class Card:
     again: AgainRow | None
     may_ask_again: bool
     again_of: str
+    twin: Twin | None
     may_extend: bool
     ends_before: datetime | None
     job_over: bool
@@ -168,6 +170,7 @@ def card(tenant: UUID, hold_id: UUID, *, role: str = "", reader: int | None = No
             may_ask_again=hold.kind == HoldKind.APPROVE
             and may_ask_again(call.state, call.reason, attempts=call.attempts_made),
             again_of=ids.show(ids.CALL, call.again_of_id) if call.again_of_id else "",
+            twin=twin_of(call),
             may_extend=_may_extend(hold, now),
             ends_before=_ends_before(hold),
             job_over=job.state in JOB_FINAL,

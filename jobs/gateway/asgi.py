@@ -5,6 +5,7 @@ lives in the memory of the process that opened it; a request of the newer genera
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -80,6 +81,20 @@ class Gateway:
         await self._manager.handle_request({**scope, KEY: exchange, "user": user}, exchange.receive, send)
         if (request := exchange.cancels()) is not None:
             self._face.cancel(exchange, request)
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions with a handshake are open here."""
+        return len(self._manager._server_instances)
+
+    async def stop(self) -> None:
+        """End what runs here; for a process that goes on without it."""
+        if self._running is not None:
+            self._running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._running
+        await self._face.stop()
+        self._threads.stop()
 
     async def _who(self, headers: Mapping[str, str], receive: Receive) -> Exchange:
         scheme, _, token = headers.get("authorization", "").strip().partition(" ")

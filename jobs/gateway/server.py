@@ -60,6 +60,10 @@ class Face:
             get_tool_input_schema=lambda _: None,  # else each call would run the whole listing first
         )
 
+    async def stop(self) -> None:
+        """Wait for no call any more."""
+        await self._watch.stop()
+
     def cancel(self, exchange: Exchange, request: str) -> None:
         """Cancel what this client asked for with this request id, wherever it stands (RULES G6)."""
         client = exchange.client

@@ -69,6 +69,12 @@ class Watch:
         finally:
             self._waiters.discard(waiter)
 
+    async def stop(self) -> None:
+        """Look no more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     async def _look_for_ever(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):

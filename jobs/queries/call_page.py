@@ -12,6 +12,7 @@ from jobs.models import Attempt, Body, Call, Hold
 from jobs.queries.standstill import Standstill
 from jobs.queries.story import Says, answered, says_of
 from jobs.queries.trace import name_of
+from jobs.queries.twins import Twin, twin_of
 from jobs.queries.veil import Veil
 from jobs.rules.limits import MAX_ATTEMPTS
 from jobs.rules.progress import share_done
@@ -111,6 +112,7 @@ class CallPage:
     holds: tuple[HoldRow, ...]
     open_hold: str | None
     again_of: str
+    twin: Twin | None
     over: bool
     now: datetime
 
@@ -158,6 +160,7 @@ def call_page(tenant: UUID, call_id: UUID, *, role: str = "", whole: str = "") -
             holds=tuple(veil.hold(tool, _hold_row(one)) for one in holds),
             open_hold=next((ids.show(ids.HOLD, one.pk) for one in holds if one.closed_at is None), None),
             again_of=ids.show(ids.CALL, call.again_of_id) if call.again_of_id else "",
+            twin=twin_of(call),
             over=call.state in CALL_FINAL,
             now=now,
         )

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import F
 
 from base import db, ids
-from jobs.models import Attempt, Call, Hold, Job, JobCounter, Turn
+from jobs.models import Attempt, Call, Driver, Hold, Job, JobCounter, Turn
 from jobs.queries import history, stopping
 from jobs.queries.drawing import Drawing, Drawn
 from jobs.queries.lists import why_it_ended
@@ -18,6 +18,7 @@ from jobs.queries.standstill import Standstill
 from jobs.queries.started import WITH, Started, started
 from jobs.queries.story import Says, says_of
 from jobs.queries.taints import Taint, taint_of
+from jobs.queries.twins import Twin, twins
 from jobs.queries.veil import Veil
 from jobs.rules.axis import Fold, Tick
 from jobs.rules.states import JOB_FINAL, CallState, JobState, TurnState
@@ -54,6 +55,7 @@ class CallLine:
     effect: str
     says: Says
     asks: str
+    twin: Twin | None
     created_at: datetime
     ended_at: datetime | None
     drawn: Drawn
@@ -69,7 +71,7 @@ class TurnLines:
 
 @dataclass(frozen=True, slots=True)
 class JobHead:
-    """What stands above the trace."""
+    """What stands above the trace. `outside`: a client outside decides on its calls (RULES G7)."""
 
     id: UUID
     shown_id: str
@@ -86,6 +88,8 @@ class JobHead:
     taint: Taint | None
     started: Started
     started_by_id: int | None
+    outside: bool
+    idle_at: datetime | None
     input: object
     output: str
     calls: int
@@ -251,8 +255,10 @@ def _lines(
     drawing: Drawing,
 ) -> tuple[TurnLines, ...]:
     of_turn: dict[UUID | None, list[CallLine]] = defaultdict(list)
+    alike = twins(calls)
     for call in calls:
-        of_turn[call.turn_id].append(_call_line(call, attempts[call.pk], holds[call.pk], stories[call.pk], drawing))
+        line = _call_line(call, attempts[call.pk], holds[call.pk], stories[call.pk], drawing, alike.get(call.pk))
+        of_turn[call.turn_id].append(line)
     shown = {turn.pk for turn in turns}
     loose = [line for turn_id, lines in of_turn.items() if turn_id not in shown for line in lines]
     grouped = [TurnLines(_turn_line(turn, drawing), tuple(of_turn[turn.pk])) for turn in turns]
@@ -274,7 +280,9 @@ def _turn_line(turn: Turn, drawing: Drawing) -> TurnLine:
     )
 
 
-def _call_line(call: Call, attempts: list[Attempt], holds: list[Hold], says: Says, drawing: Drawing) -> CallLine:
+def _call_line(
+    call: Call, attempts: list[Attempt], holds: list[Hold], says: Says, drawing: Drawing, twin: Twin | None
+) -> CallLine:
     return CallLine(
         shown_id=ids.show(ids.CALL, call.pk),
         name=name_of(call),
@@ -283,6 +291,7 @@ def _call_line(call: Call, attempts: list[Attempt], holds: list[Hold], says: Say
         effect=call.effect,
         says=says,
         asks=next((ids.show(ids.HOLD, hold.pk) for hold in holds if hold.closed_at is None), ""),
+        twin=twin,
         created_at=call.created_at,
         ended_at=call.ended_at,
         drawn=drawing.call(call, attempts, holds, says),
@@ -312,6 +321,8 @@ def _head(job: Job, *, tokens: int) -> JobHead:
         taint=taint_of(job),
         started=started(job),
         started_by_id=job.started_by_id,
+        outside=job.driver == Driver.OUTSIDE,
+        idle_at=job.idle_at if job.state == JobState.RUNNING else None,
         input=job.input,
         output=job.output,
         calls=job.calls_made,

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from uuid import UUID
 
 import pytest
 
@@ -17,15 +16,14 @@ from jobs.operations.outside import Client, NotTaken
 from jobs.rules.limits import CLIENT_IDLE
 from jobs.rules.orders import End
 from jobs.rules.states import CallState, JobState
-from jobs.rules.turns import Wanted
 from jobs.rules.why import Why
-from tenants.models import ApiToken
 from tests.builders import (
-    World,
+    a_client,
     a_world,
     an_order,
     an_outcome,
     answered,
+    asked,
     cancelled,
     made,
     see,
@@ -37,26 +35,6 @@ from tests.builders import (
 from tests.races import Side
 
 pytestmark = pytest.mark.usefixtures("database")
-
-
-def a_client(world: World, session: str = "", name: str = "mine") -> Client:
-    """A client of the world's person, with a token of its own."""
-    with db.write(world.tenant) as now:
-        token = ApiToken.objects.create(
-            tenant_id=world.tenant,
-            token_hash=name.ljust(64, "0"),
-            name=name,
-            scopes=["call"],
-            agent=world.agent,
-            created_by_id=world.person,
-            created_at=now,
-        )
-    return Client(world.tenant, token.pk, name, world.agent, world.person, session)
-
-
-def asked(client: Client, function: str = "note", request: str = "n:1", job: UUID | None = None) -> UUID:
-    """One call that the client asked for."""
-    return outside.submit(client=client, want=Wanted(f"shop__{function}", {}, request), job_id=job)
 
 
 @pytest.mark.rule("G7")
