@@ -1,6 +1,7 @@
 """Refuses requests whose body is larger than anything the studio takes, before a byte of it is looked at."""
 
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
@@ -8,8 +9,10 @@ from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 
 from base.portable import MAX_PACK
+from base.problem import is_for_programs, problem
 
 AROUND: Final = 256 * 1024  # bytes of a form beside the pack in it
+OF_PROGRAMS: Final = 256 * 1024  # bytes of what a program says
 
 
 class BoundedBody(MiddlewareMixin):
@@ -20,6 +23,10 @@ class BoundedBody(MiddlewareMixin):
     ) -> HttpResponse | None:
         """Before the view, and before the check of the form's token, which reads the form."""
         length = str(request.META.get("CONTENT_LENGTH") or 0)
+        if is_for_programs(request):
+            if length.isdigit() and int(length) <= OF_PROGRAMS:
+                return None
+            return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A body here has at most {OF_PROGRAMS} bytes.")
         if length.isdigit() and int(length) <= MAX_PACK + AROUND:
             return None
         return render(request, "413.html", {"most": MAX_PACK // 2**20, "back": request.path}, status=413)

@@ -1,11 +1,11 @@
-"""Long answers that are never whole in memory: a file made line by line while it is sent."""
+"""Long answers that are never whole in memory: a file made line by line while it is sent, and news as they come."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Final
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
 TOGETHER: Final = 64 * 1024  # bytes that are sent at once, at least
 
@@ -39,3 +39,15 @@ async def _as_asked(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
 
     while (chunk := await sync_to_async(more)()) is not None:
         yield chunk
+
+
+class Following(HttpResponse):
+    """An answer that goes on for as long as somebody listens.
+
+    `studio.asgi` sends it once the request itself is done, whose thread and connection it gives back before.
+    """
+
+    def __init__(self, news: AsyncGenerator[bytes], *, content_type: str) -> None:
+        super().__init__(content_type=content_type)
+        self.news = news
+        self["X-Accel-Buffering"] = "no"  # a proxy in front passes each piece on as it comes

@@ -45,6 +45,9 @@ if not SECRET_KEY:
 OZ0_URL: str = env.str("OZ0_URL", default="http://127.0.0.1:8000")
 OZ0_PROXIES: int = env.int("OZ0_PROXIES", default=0)
 SECRET_KEY_FALLBACKS: list[str] = env.list("OZ0_OLD_SECRET_KEYS", default=[])
+OZ0_API_RATE: int = env.int("OZ0_API_RATE", default=600)
+if not 0 <= OZ0_API_RATE <= 1_000_000:
+    raise ImproperlyConfigured("OZ0_API_RATE is how often a token may ask in a minute, to a million; 0 for no limit")
 DEBUG: bool = env.bool("OZ0_DEBUG", default=False)
 ALLOWED_HOSTS: list[str] = env.list("OZ0_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("OZ0_TRUSTED_ORIGINS", default=[])

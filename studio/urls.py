@@ -1,9 +1,8 @@
 """Where each address goes. One line an address; the views live in their apps."""
 
-from django.urls import URLPattern, URLResolver, path, register_converter
+from django.urls import URLPattern, URLResolver, include, path, register_converter
 from django.urls.converters import StringConverter
 
-from approvals.api import holds
 from approvals.views import (
     always,
     deciding,
@@ -21,12 +20,11 @@ from approvals.views import (
     tool_page,
     waiting_longer,
 )
-from catalog.api import tokens
 from catalog.views import agents, catalog, connections, findings, functions, plugins, policy, secrets, skills
 from jobs.api import hooks as incoming
 from jobs.views import hooks, routines, starting, trace
 from jobs.views import lists as jobs
-from studio import pages
+from studio import api, pages
 from tenants.views import account, audit, joining, people, programs, provider, sign_in, workspaces
 from tenants.views import tokens as tokens_of_people
 
@@ -109,8 +107,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/agents/", agents.agents, name="agents"),
     path("catalog/agents/<plain:name>/", agents.agent, name="agent"),
     path("catalog/agents/<plain:name>/request.json", agents.model_request, name="agent-request"),
-    path("api/v1/catalog/agents/<plain:name>/tokens", tokens.of_agent, name="api-agent-tokens"),
-    path("api/v1/holds", holds.open_holds, name="api-holds"),
+    path("api/v1/openapi.json", api.openapi, name="api-openapi"),
+    path("api/v1/", include(api.addresses())),
     path("settings/deciding/", deciding.deciding, name="deciding"),
     path("api/<path:rest>", programs.nothing, name="api-nothing"),
     path("sign-in/with/", provider.sign_in_with, name="sign-in-with"),
@@ -128,6 +126,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/tokens/", tokens_of_people.tokens, name="tokens"),
     path("settings/tokens/new/", tokens_of_people.new_token, name="new-token"),
     path("settings/tokens/<str:shown>/revoke/", tokens_of_people.revoke_token, name="revoke-token"),
+    path("settings/api/", api.api_page, name="api-page"),
     path("settings/secrets/", secrets.secrets, name="secrets"),
     path("settings/secrets/put/", secrets.put_secret, name="put-secret"),
     path("settings/secrets/<str:shown>/remove/", secrets.remove_secret, name="remove-secret"),

@@ -137,6 +137,7 @@ class ApiToken(TenantRow):
     patience = models.PositiveSmallIntegerField(
         default=45, help_text="seconds for which its client waits for a call to end (RULES G5)"
     )
+    paced_until = models.DateTimeField(null=True, help_text="how far its questions reach (tenants.rules.pace)")
 
 
 class Secret(TenantRow):

@@ -86,6 +86,26 @@ def functions_page(tenant: UUID, wanted: FunctionFilter, page: int = 1) -> Funct
     )
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionsAfter:
+    """Functions in the order of their labels' code points; `found` counts all that fit, before these too."""
+
+    rows: tuple[Indexed, ...]
+    found: int
+    more: bool
+
+
+def functions_after(tenant: UUID, wanted: FunctionFilter, after: str, *, most: int) -> FunctionsAfter:
+    """The functions that fit and come after the one called `after`, whether it is still there or not."""
+    index = functions_of(tenant)
+    with db.read(tenant):
+        _, grants = _choices(index, wanted.agent)
+        fit = sorted(_fitting(index, wanted, grants), key=lambda one: (one.tool, one.name))
+    tool, _, name = after.partition(".")
+    rest = [one for one in fit if (one.tool, one.name) > (tool, name)] if after else fit
+    return FunctionsAfter(tuple(rest[:most]), len(fit), len(rest) > most)
+
+
 def _fitting(index: tuple[Indexed, ...], wanted: FunctionFilter, grants: Collection[str] | None) -> list[Indexed]:
     fit: Iterable[Indexed] = index
     if wanted.words:

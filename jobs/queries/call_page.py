@@ -84,6 +84,7 @@ class CallPage:
     job_id: UUID
     shown_job: str
     job_title: str
+    agent: str
     name: str
     model_name: str
     asked_through: str
@@ -132,6 +133,7 @@ def call_page(tenant: UUID, call_id: UUID, *, role: str = "", whole: str = "") -
             job_id=call.job_id,
             shown_job=ids.show(ids.JOB, call.job_id),
             job_title=call.job.title,
+            agent=call.job.agent_name,
             name=name_of(call),
             model_name=call.model_name,
             asked_through=call.asked_through.replace("__", ".", 1),

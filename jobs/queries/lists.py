@@ -17,6 +17,7 @@ from jobs.rules.why import Why, sentence
 
 PAGE: Final = 50
 MOST_COUNTED: Final = 1_001
+OVER: Final = "over"  # a view without a tab
 VIEWS: Final[Mapping[str, tuple[str, tuple[JobState, ...]]]] = {
     "all": ("All", ()),
     "live": ("Live", tuple(state for state in JobState if state not in JOB_FINAL)),
@@ -35,8 +36,11 @@ class JobFilter:
     agent: str = ""
     words: str = ""
     function: str = ""  # `tool.function` that a job called
+    state: str = ""
+    starter: str = ""
     before: UUID | None = None
     newest: UUID | None = None
+    most: int = PAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class JobRow:
     agent: str
     state: JobState
     why: str
+    failure_kind: str
     started: Started
     calls: int
     asks: int
@@ -88,16 +93,16 @@ def jobs_page(tenant: UUID, wanted: JobFilter) -> JobsPage:
             page = page.filter(pk__lt=wanted.before)
         if wanted.newest is not None:
             page = page.filter(pk__lte=wanted.newest)
-        found = list(page.select_related(*WITH).defer("input", "output").order_by("-pk")[: PAGE + 1])
+        found = list(page.select_related(*WITH).defer("input", "output").order_by("-pk")[: wanted.most + 1])
         newer = fitting.filter(pk__gt=wanted.newest)[:MOST_COUNTED].count() if wanted.newest is not None else 0
         asks = _asks([job.pk for job in found])
         agents = tuple(Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:200])
-    rows = tuple(_row(job, asks.get(job.pk, 0)) for job in found[:PAGE])
+    rows = tuple(_row(job, asks.get(job.pk, 0)) for job in found[: wanted.most])
     return JobsPage(
         rows=rows,
         now=now,
         newer=newer,
-        next_before=rows[-1].shown_id if len(found) > PAGE else None,
+        next_before=rows[-1].shown_id if len(found) > wanted.most else None,
         top=ids.show(ids.JOB, wanted.newest) if wanted.newest else (rows[0].shown_id if rows else None),
         agents=agents,
     )
@@ -113,8 +118,14 @@ def newest_jobs(count: int) -> list[JobRow]:
 def _fitting(wanted: JobFilter) -> QuerySet[Job]:
     jobs = Job.objects.all()
     states = VIEWS.get(wanted.view, VIEWS["all"])[1]
-    if states:
+    if wanted.view == OVER:
+        jobs = jobs.filter(state__in=JOB_FINAL)
+    elif states:
         jobs = jobs.filter(state__in=states)
+    if wanted.state:
+        jobs = jobs.filter(state=wanted.state)
+    if wanted.starter:
+        jobs = jobs.filter(starter=wanted.starter)
     if wanted.agent:
         jobs = jobs.filter(agent_name=wanted.agent)
     if wanted.function:
@@ -140,6 +151,7 @@ def _row(job: Job, asks: int) -> JobRow:
         agent=job.agent_name,
         state=JobState(job.state),
         why=why_it_ended(job),
+        failure_kind=job.failure_kind,
         started=started(job),
         calls=job.calls_made,
         asks=asks,

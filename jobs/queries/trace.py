@@ -81,6 +81,7 @@ class JobHead:
     state: JobState
     ends_as: str
     why: str
+    failure_kind: str
     stop_asked_by: str
     stop_asked_at: datetime | None
     waits_for: str
@@ -186,7 +187,7 @@ def head(tenant: UUID, job_id: UUID) -> JobHead | None:
     """The head alone; None when the tenant has no such job."""
     with db.read(tenant):
         job = _job(job_id)
-        return _head(job, tokens=0) if job else None
+        return _head(job, tokens=_tokens(job_id)) if job else None
 
 
 def _job(job_id: UUID) -> Job | None:
@@ -314,6 +315,7 @@ def _head(job: Job, *, tokens: int) -> JobHead:
         state=JobState(job.state),
         ends_as=job.ends_as,
         why="" if person and job.reason == Why.CANCELLED else why_it_ended(job),
+        failure_kind=job.failure_kind,
         stop_asked_by=person,
         stop_asked_at=job.cancel_requested_at,
         waits_for=stopping.of_job(job) if job.state == JobState.CANCELLING else "",

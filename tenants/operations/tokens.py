@@ -15,6 +15,7 @@ from tenants.operations.invitations import hash_of
 from tenants.queries.seats import Seat
 from tenants.queries.tokens import why_not_start
 from tenants.rules.bearers import ENDS, LEAST_PATIENCE, MOST_PATIENCE, PATIENCE, Scope
+from tenants.rules.pace import Pace, pace
 from tenants.rules.who import Actor
 
 MOST_LIVE: Final = 100
@@ -94,3 +95,22 @@ def used(*, tenant: UUID, token_id: UUID, last: datetime | None, now: datetime) 
     if last is None or now - last >= USED_EVERY:
         with db.write(tenant) as at:
             ApiToken.objects.filter(pk=token_id).update(used_at=at)
+
+
+def admit(*, tenant: UUID, token_id: UUID, last: datetime | None, now: datetime, limit: int) -> Pace | None:
+    """Count one question of a token, in the database and so over every web process; None when nothing limits it.
+
+    That it is used is noted at most once a minute.
+    """
+    if not limit:
+        used(tenant=tenant, token_id=token_id, last=last, now=now)
+        return None
+    with db.write(tenant) as at:
+        row = ApiToken.objects.select_for_update(no_key=True).only("paced_until").get(pk=token_id)
+        found = pace(row.paced_until, at, limit=limit)
+        changed = {"used_at": at} if last is None or now - last >= USED_EVERY else {}
+        if found.allowed:
+            changed |= {"paced_until": found.until}
+        if changed:
+            ApiToken.objects.filter(pk=token_id).update(**changed)
+        return found

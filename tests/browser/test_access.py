@@ -173,6 +173,7 @@ def pages_of(world: World) -> list[str]:
         "/settings/people/invite/",
         "/settings/tokens/",
         "/settings/tokens/new/",
+        "/settings/api/",
         "/settings/secrets/",
         "/settings/secrets/put/",
         "/settings/you/",

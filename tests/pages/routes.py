@@ -53,6 +53,8 @@ KINDS: Final = (
     ("catalog/skills/", "plugin/name", "skill"),
     ("catalog/agents/", "name", "agent"),
     ("api/v1/catalog/agents/", "name", "agent"),
+    ("api/v1/jobs/", "shown", "job"),
+    ("api/v1/calls/", "shown", "call"),
     ("api/", "rest", "rest"),
     ("catalog/plugins/", "name", "plugin"),
     ("catalog/policy/versions/", "number", "policy version"),
@@ -83,7 +85,10 @@ class Form:
 
 NOT_AS_SHOWN: Final = (403, 409)  # the form here does not know what the card has shown
 SELF: Final = "viewer"  # every member may, for it is their own
+BY_TOKEN: Final = (401,)  # a session alone changes nothing here
 WRITES: Final[dict[str, Form]] = {
+    "api-jobs": Form("admin", {}, BY_TOKEN),
+    "api-cancel-job": Form("admin", {}, BY_TOKEN),
     "stop-job": Form("operator"),
     "new-job": Form("operator", {"agent": "clerk"}),
     "new-routine": Form("operator", {"agent": "clerk", "name": "n", "cron": "* * * * *", "zone": "UTC"}),

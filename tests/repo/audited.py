@@ -15,14 +15,23 @@ WRITES: Final = "base.db.write"
 RECORDS: Final = "tenants.operations.audit.record"
 URLS: Final = "studio/urls.py"
 COMMANDS: Final = "studio/cli/"
+COMMAND: Final = "command"
+METHODS: Final = ("get", "post", "put", "patch", "delete")  # of a router of the API
 ELSEWHERE: Final[Mapping[str, str]] = {
     "jobs.views.starting.new_job": "a start, and by whom, is the first event of the job's own journal",
+    "jobs.api.jobs.start": "a start, and by whom, is the first event of the job's own journal",
     "studio.cli.jobs.start": "a start, and by whom, is the first event of the job's own journal",
     "studio.cli.sign_in_link.sign_in_link": "the sign-in itself is noted, when the link is used",
     "catalog.views.connections.begin": "a sign-in that only began; it is noted when it comes back",
 }
-# of an empty studio alone; that a token was used, to the minute
-NO_CHANGE: Final = frozenset({"tenants.operations.sign_in.first_tenant", "tenants.operations.tokens.used"})
+# of an empty studio alone; that a token was used, and how often
+NO_CHANGE: Final = frozenset(
+    {
+        "tenants.operations.sign_in.first_tenant",
+        "tenants.operations.tokens.used",
+        "tenants.operations.tokens.admit",
+    }
+)
 
 
 def unaudited(tree: Path) -> list[Finding]:
@@ -68,7 +77,7 @@ _NAMED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def _entrances(tree: Path) -> Iterator[tuple[str, ast.AST]]:
-    """(name, its definition) of each view with an address, and of each command."""
+    """(name, its definition) of each view with an address, of each address of the API, and of each command."""
     addressed = set[str]()
     for source in sources(tree, "studio"):
         if source.place == URLS:
@@ -79,14 +88,15 @@ def _entrances(tree: Path) -> Iterator[tuple[str, ast.AST]]:
         for node in source.syntax.body:
             if isinstance(node, ast.FunctionDef):
                 name = f"{module}.{node.name}"
-                if name in addressed or (source.place.startswith(COMMANDS) and _is_command(node)):
+                commanded = source.place.startswith(COMMANDS) and _is_decorated(node, COMMAND)
+                if name in addressed or commanded or ("/api/" in source.place and _is_decorated(node, *METHODS)):
                     yield name, node
 
 
-def _is_command(node: ast.FunctionDef) -> bool:
+def _is_decorated(node: ast.FunctionDef, *names: str) -> bool:
     for decorator in node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if isinstance(called, ast.Attribute) and called.attr == "command":
+        if isinstance(called, ast.Attribute) and called.attr in names:
             return True
     return False
 

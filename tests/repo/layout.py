@@ -33,6 +33,7 @@ LEAVES: Final = frozenset(
     {
         "__init__",
         "addresses",
+        "api_words",
         "bounded_body",
         "canonical",
         "children",

@@ -15,6 +15,7 @@ ASYNC: Final = (
     "budgets/mcp/",
     "catalog/sessions/",
     "jobs/agent/",
+    "jobs/api/following.py",
     "jobs/consumers",
     "jobs/gateway/",
     "jobs/node/",
