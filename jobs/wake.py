@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 RUN_CALL: Final = "jobs.run_call"
 RUN_TURN: Final = "jobs.run_turn"
+PROVE: Final = "jobs.prove"
+PROOF_LIFE: Final = 20.0  # seconds; what nobody took by then proves nothing
 _BROKER_PAUSE: Final = 1.0  # seconds without trying after the broker did not answer
 
 type Offer = Callable[[str, UUID, UUID], bool]
@@ -62,15 +64,22 @@ def switched(*, tenant: UUID) -> None:
     nudge.everything(tenant)
 
 
+def prove() -> None:
+    """Send a message round, which whichever node takes it notes."""
+    _publish(PROVE, "chores", {}, expires=PROOF_LIFE)
+
+
 def _send(task: str, queue: str, tenant: UUID, row: UUID) -> None:
+    if not any(offer(task, tenant, row) for offer in _hosts):
+        _publish(task, queue, {"tenant": str(tenant), "row": str(row)})
+
+
+def _publish(task: str, queue: str, kwargs: dict[str, Any], **options: Any) -> None:
     global _broker_down_until
-    if any(offer(task, tenant, row) for offer in _hosts):
-        return
     if time.monotonic() < _broker_down_until:
         return
-    kwargs: dict[str, Any] = {"tenant": str(tenant), "row": str(row)}
     try:
-        current_app.send_task(task, kwargs=kwargs, queue=queue, ignore_result=True, retry=False)
+        current_app.send_task(task, kwargs=kwargs, queue=queue, ignore_result=True, retry=False, **options)
     except (OperationalError, OSError) as error:
         _broker_down_until = time.monotonic() + _BROKER_PAUSE
         log.warning("the broker does not answer (%s); work goes on at the pulse's pace", type(error).__name__)

@@ -1,8 +1,8 @@
 """What Daphne serves: pages and interfaces over HTTP, the gateway, whether it is ready, nudges over websockets."""
 
 import asyncio
-import json
 import os
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from contextvars import ContextVar
@@ -25,7 +25,7 @@ django.setup(set_prefix=False)  # which the next imports need
 from base import tokens  # noqa: E402
 from base.streaming import Following  # noqa: E402
 from jobs.consumers import websocket_urlpatterns  # noqa: E402
-from studio import health  # noqa: E402
+from studio import health, metrics  # noqa: E402
 from studio.celery import app  # noqa: E402
 
 # The tokenizer's tables take a second of a slow machine, and that not of the first page's open transaction.
@@ -103,7 +103,6 @@ pages = Pages()
 wakes_by = app  # imported so that work accepted here wakes nodes through the broker of the settings
 
 
-
 class Mcp:
     """The gateway, loaded with the first request to it: the MCP SDK takes most of a second to import."""
 
@@ -122,17 +121,29 @@ mcp = Mcp()
 
 
 async def http(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """Whether the studio is ready, which no sign-in and no host name stands before; else its pages."""
+    """What watches over the studio asks, which no sign-in and no host name stands before; the gateway; its pages."""
     if scope["path"] == "/mcp" or scope["path"].startswith("/mcp/"):
         await mcp(scope, receive, send)
         return
     if scope["path"] not in health.PATHS:
-        await pages(scope, receive, send)
+        await pages(scope, receive, _counted(scope["method"], send))
         return
-    status, said = await database_sync_to_async(health.told)(scope["path"])
-    headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+    status, kind, said = await database_sync_to_async(health.told)(scope["path"])
+    headers = [(b"content-type", kind.encode()), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": status.value, "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps(said).encode()})
+    await send({"type": "http.response.body", "body": said})
+
+
+def _counted(method: str, send: Send) -> Send:
+    """The same way, along which the answer's status and the time until it began are counted."""
+    began = time.perf_counter()
+
+    async def counted(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            metrics.answered(method, message["status"], time.perf_counter() - began)
+        await send(message)
+
+    return counted
 
 
 application = ProtocolTypeRouter(

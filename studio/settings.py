@@ -45,6 +45,10 @@ if not SECRET_KEY:
 OZ0_URL: str = env.str("OZ0_URL", default="http://127.0.0.1:8000")
 OZ0_PROXIES: int = env.int("OZ0_PROXIES", default=0)
 SECRET_KEY_FALLBACKS: list[str] = env.list("OZ0_OLD_SECRET_KEYS", default=[])
+OZ0_LOG: str = env.str("OZ0_LOG", default="text")
+if OZ0_LOG not in log_lines.WAYS:
+    raise ImproperlyConfigured(f"OZ0_LOG is how processes write their logs: {' or '.join(log_lines.WAYS)}")
+LOGGING: dict[str, Any] = log_lines.settings_of(OZ0_LOG)
 OZ0_API_RATE: int = env.int("OZ0_API_RATE", default=600)
 if not 0 <= OZ0_API_RATE <= 1_000_000:
     raise ImproperlyConfigured("OZ0_API_RATE is how often a token may ask in a minute, to a million; 0 for no limit")

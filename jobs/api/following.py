@@ -41,6 +41,11 @@ class Frames:
     over: bool
 
 
+def readers() -> int:
+    """How many follow something in this process."""
+    return _readers
+
+
 type Followed = AsyncGenerator[bytes]
 
 

@@ -76,6 +76,7 @@ class Node(models.Model):
     state = word(default=NodeState.ALIVE)
     started_at = models.DateTimeField()
     heartbeat_at = models.DateTimeField()
+    consumed_at = models.DateTimeField(null=True, help_text="when it last took a message that proves the broker's way")
     ended_at = models.DateTimeField(null=True)
     servers = models.JSONField(default=list, help_text="its servers: tool, state, why, restarts")
 

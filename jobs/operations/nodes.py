@@ -50,6 +50,12 @@ def beat(*, node_id: UUID, servers: list[dict[str, Any]]) -> None:
             raise NodeGone(str(node_id))
 
 
+def consumed(*, node_id: UUID) -> None:
+    """Say that a message of the broker has reached this node."""
+    with db.durable() as now:
+        Node.objects.filter(pk=node_id).update(consumed_at=now)
+
+
 def drain(*, node_id: UUID) -> None:
     """Claim nothing more."""
     _move(node_id, NodeState.DRAINING)

@@ -23,6 +23,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from base import db, ids
 from base.clock import boot_time
+from base.log_lines import about
 from catalog.operations import refreshing
 from catalog.rules.servers import ServerSpec
 from catalog.rules.wire import Wire
@@ -40,6 +41,7 @@ log = logging.getLogger(__name__)
 
 CALL_SLOTS: Final = 32
 TURN_SLOTS: Final = 8  # a cap of their own, so that turns cannot starve calls (MACHINES 4)
+ABOUT: Final = {wake.RUN_CALL: "call", wake.RUN_TURN: "job"}  # what a piece of work is called by in the log
 RETRY_PAUSES: Final = (0.1, 0.2, 0.5, 1.0)  # seconds between tries to reach the database; the last one repeats
 
 
@@ -168,6 +170,10 @@ class Host:
         if not self._stopping.is_set():
             self._pool.submit(self._guarded, act)
 
+    def consumed(self) -> None:
+        """A message of the broker has reached this node."""
+        self.soon(lambda: nodes.consumed(node_id=self.node_id))
+
     def until_committed[Made](self, act: Callable[[], Made]) -> Made | None:
         """Do a write until it commits, however long the database is away. None once given up.
 
@@ -196,7 +202,8 @@ class Host:
     def _carry(self, kind: str, tenant: UUID, row: UUID) -> None:
         done = False
         try:
-            done = self._guarded(lambda: self._work[kind](tenant, row))
+            with about(**{ABOUT[kind]: row}):
+                done = self._guarded(lambda: self._work[kind](tenant, row))
         finally:
             with self._lock:
                 self._at[kind].discard(row)
@@ -257,10 +264,11 @@ class Host:
         with self._lock:
             self._tenant_of[attempt_id] = tenant
         try:
-            outcome = self.node.run(order, started=started)
-            self.until_committed(
-                lambda: work.settle(tenant=tenant, attempt_id=attempt_id, outcome=outcome, jitter=random())
-            )
+            with about(job=order.job_id, attempt=attempt_id):
+                outcome = self.node.run(order, started=started)
+                self.until_committed(
+                    lambda: work.settle(tenant=tenant, attempt_id=attempt_id, outcome=outcome, jitter=random())
+                )
             if (seen := outcome.seen) is not None:
                 self.until_committed(lambda: measuring.keep_seen(tenant=tenant, tool_id=spec.tool_id, seen=seen))
         finally:

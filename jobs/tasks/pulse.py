@@ -36,6 +36,7 @@ PERIOD: Final = 1.0  # seconds
 GATHERING: Final = 0.02  # seconds between two looks for due work, however many slots become free
 FIRST_LINTING: Final = 10.0  # seconds after its start in which a node has more urgent things to do
 LINTING: Final = 60.0  # seconds between two looks for what is not linted as it is now
+PROVING: Final = 5.0  # seconds between two messages that prove that messages get through
 SWEEPING: Final = 0.5  # seconds of a beat, however much is overdue: this node's own life and stops come first
 
 
@@ -52,6 +53,7 @@ class Pulse:
         self._last_beat = boot_time()
         self._may_lose_nodes_at = 0.0
         self._next_lint = boot_time() + FIRST_LINTING
+        self._next_proof = 0.0
         self._kept: dict[UUID, Progress] = {}
         self._told: dict[UUID, str] = {}  # turn → what is shown of its answer
         self._said: dict[tuple[UUID, UUID], tuple[str, ...]] = {}  # (tenant, tool) → what was kept of its servers' log
@@ -86,6 +88,7 @@ class Pulse:
                     self._sweep,
                     self._look_after_tools,
                     self._claim,
+                    self._prove_messages,
                 )
             elif hurried:
                 self._do(self._flush_progress, self._claim)
@@ -153,6 +156,12 @@ class Pulse:
         if boot_time() >= self._next_lint:
             self._next_lint = boot_time() + LINTING
             self._host.soon(linting.lint_outdated)
+
+    def _prove_messages(self) -> None:
+        """Publishing waits a quarter of a second for a broker that is away, and then not again for a while."""
+        if boot_time() >= self._next_proof:
+            self._next_proof = boot_time() + PROVING
+            wake.prove()
 
     def _start_over(self) -> None:
         """This node was declared lost: its attempts are no longer its own, so it stops them and registers anew."""

@@ -200,7 +200,7 @@ def test_many_readers_wait_without_a_thread_or_a_connection_each(
         assert (full.status, full.headers[b"Retry-After"]) == (503, b"3")
         for reader in readers:
             await reader.go()
-        assert following._readers == 0
+        assert following.readers() == 0
         again = await Reader(program, jobs[0]).begin()
         assert again.status == 200
         await again.go()

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -11,13 +12,14 @@ from django.conf import settings
 from django.db import OperationalError, connections
 from django.test import Client
 
+from jobs.operations import nodes
 from studio.asgi import application
 from studio.embedded import Postgres
-from tests.builders import a_world
+from tests.builders import a_node, a_world
 from tests.pages.visitors import visitor
 
 
-def probed(path: str) -> tuple[int, dict[str, str]]:
+def asked(path: str) -> tuple[int, str]:
     """What a probe is answered that comes by an address of no allowed host."""
     sent: list[dict[str, Any]] = []
     scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [(b"host", b"10.9.8.7")]}
@@ -29,7 +31,12 @@ def probed(path: str) -> tuple[int, dict[str, str]]:
         sent.append(message)
 
     asyncio.run(application(scope, receive, send))
-    return sent[0]["status"], json.loads(sent[1]["body"])
+    return sent[0]["status"], sent[1]["body"].decode()
+
+
+def probed(path: str) -> tuple[int, dict[str, Any]]:
+    status, said = asked(path)
+    return status, json.loads(said)
 
 
 @pytest.fixture
@@ -57,8 +64,28 @@ def away(database: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_is_up_and_ready(database: Postgres) -> None:
     assert probed("/healthz") == (200, {"status": "up"})
-    status, said = probed("/readyz")
+    status, said = probed("/readyz/pages")
     assert (status, said["status"]) == (200, "ready")
+
+
+def test_it_is_ready_for_work_while_a_nodes_pulse_is_young_and_says_whether_messages_get_through(
+    database: Postgres, move_clock: Callable[[timedelta], None]
+) -> None:
+    status, said = probed("/readyz")
+    assert (status, said["status"]) == (503, "no node")
+    assert "oz0 node" in said["detail"] and said["pulse_seconds"] is None
+    node = a_node()
+    status, said = probed("/readyz")
+    assert (status, said["status"], said["nodes"], said["messages"]) == (200, "ready", 1, "silent")
+    nodes.consumed(node_id=node)
+    status, said = probed("/readyz")
+    assert (status, said["messages"], said["message_seconds"] < 20) == (200, "consumed", True)
+    move_clock(timedelta(seconds=11))
+    assert probed("/readyz")[0] == 503 and probed("/readyz/pages")[0] == 200
+    nodes.beat(node_id=node, servers=[])
+    assert probed("/readyz")[0] == 200
+    nodes.drain(node_id=node)  # what drains takes nothing new
+    assert probed("/readyz")[0] == 503
 
 
 @pytest.mark.usefixtures("lacking")
