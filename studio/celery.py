@@ -121,20 +121,22 @@ class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
     def __init__(self, parent: Any, **options: Any) -> None:
         super().__init__(parent, **options)
         self._host: Any = None
-        self._courier: Any = None
+        self._beside: list[Any] = []  # what works beside the host, on threads of its own
         self._ending: list[threading.Thread] = []
 
     def start(self, parent: Any) -> None:
         """Claim work from now on."""
         from approvals.tasks.courier import Courier  # models can be read only now that Django is set up
         from jobs.tasks import host
+        from jobs.tasks.exporting import Exporting
 
         self._host = host
         # first, because the start waits for the database, however long that is away
         signals.worker_shutting_down.connect(self._asked_to_stop, weak=False)
         host.start()
-        self._courier = Courier()
-        self._courier.start()
+        self._beside = [Courier(), Exporting()]
+        for one in self._beside:
+            one.start()
 
     def _asked_to_stop(self, sig: str = "SIGTERM", **_: Any) -> None:
         """A signal came: end attempts beside Celery's own way out. After SIGTERM a second one ends them soon."""
@@ -144,8 +146,8 @@ class HostStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
             self._end(QUICK, QUICK_END)
 
     def _end(self, grace: float, limit: float) -> None:
-        if self._courier is not None:
-            self._courier.stop()
+        for one in self._beside:
+            one.stop()
         ending = threading.Thread(target=self._host.stop, kwargs={"grace": grace}, name="host-stop", daemon=True)
         ending.start()
         self._ending.append(ending)

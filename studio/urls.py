@@ -22,7 +22,7 @@ from approvals.views import (
 )
 from catalog.views import agents, catalog, connections, findings, functions, plugins, policy, secrets, skills
 from jobs.api import hooks as incoming
-from jobs.views import hooks, routines, starting, trace
+from jobs.views import exporter, hooks, routines, starting, trace
 from jobs.views import lists as jobs
 from studio import api, pages
 from tenants.views import account, audit, joining, people, programs, provider, sign_in, workspaces
@@ -126,6 +126,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/tokens/", tokens_of_people.tokens, name="tokens"),
     path("settings/tokens/new/", tokens_of_people.new_token, name="new-token"),
     path("settings/tokens/<str:shown>/revoke/", tokens_of_people.revoke_token, name="revoke-token"),
+    path("settings/traces/", exporter.exporter, name="exporter"),
+    path("settings/traces/turn/", exporter.turn_exporter, name="turn-exporter"),
+    path("settings/traces/remove/", exporter.remove_exporter, name="remove-exporter"),
     path("settings/api/", api.api_page, name="api-page"),
     path("settings/secrets/", secrets.secrets, name="secrets"),
     path("settings/secrets/put/", secrets.put_secret, name="put-secret"),

@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from base import ids
 from base.fields import TenantRow, one_of, word
+from jobs.models.exporters import Exporter
 from jobs.models.starters import Hook, HookDelivery, Routine, RoutineRun
 from jobs.rules.orders import End
 from jobs.rules.states import (
@@ -32,6 +33,7 @@ __all__ = [
     "Body",
     "Call",
     "Event",
+    "Exporter",
     "Hold",
     "Hook",
     "HookDelivery",
@@ -208,6 +210,7 @@ class Job(TenantRow):
                 condition=Q(routine__isnull=False) & ~Q(state__in=_values(JOB_FINAL)),
                 name="job_live_of_routine",
             ),
+            models.Index(fields=["tenant", "ended_at", "id"], condition=Q(ended_at__isnull=False), name="job_ended"),
         ]
 
 

@@ -174,6 +174,7 @@ def pages_of(world: World) -> list[str]:
         "/settings/tokens/",
         "/settings/tokens/new/",
         "/settings/api/",
+        "/settings/traces/",
         "/settings/secrets/",
         "/settings/secrets/put/",
         "/settings/you/",

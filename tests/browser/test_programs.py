@@ -33,7 +33,8 @@ def test_a_jobs_events_come_over_the_wire_as_they_happen_and_a_reader_that_leave
 
     with httpx2.Client(headers=headers, timeout=60) as client:
         with client.stream("GET", address(other)) as left:
-            assert next(left.iter_lines()) == "retry: 2000"
+            lines_left = left.iter_lines()  # kept, since giving it up closes the connection
+            assert next(lines_left) == "retry: 2000"
             with client.stream("GET", address(job)) as read:
                 assert (read.status_code, read.headers["Content-Type"]) == (200, "text/event-stream")
                 lines = read.iter_lines()

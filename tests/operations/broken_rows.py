@@ -120,5 +120,6 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "hold_answered_by_someone": change("jobs_hold", "state = 'answered'", answered_by_id="null"),
     "hold_questions_never_expire": change("jobs_hold", "state = 'open'", kind="'unknown'"),
     "event_seq_once": copy("jobs_event"),
+    "exporter_one": copy("jobs_exporter"),
     "decision_once": copy("approvals_decision"),
 }

@@ -20,7 +20,7 @@ from catalog.models import Arrival, Came, Credential, EntryApproval, LintFinding
 from catalog.operations import connections, signing_in
 from catalog.operations.connections import Given
 from jobs.models import Body, Call, Hold, Hook, HookDelivery, Job, Starter, Turn
-from jobs.operations import outside, routines, turns
+from jobs.operations import exporting, outside, routines, turns
 from jobs.operations.bodies import LARGE
 from jobs.rules.orders import End
 from jobs.rules.turns import Wanted
@@ -121,6 +121,9 @@ def a_full_world(slug: str) -> World:
         Turn.objects.filter(calls=again).update(response=before)  # as if a model had answered it
     wanted = channels.Wanted("on-call", url="https://hooks.example/x")
     channels.make(tenant=world.tenant, way=Way.WEBHOOK, wanted=wanted, secret="s", actor=actor)
+    exporting.save(
+        tenant=world.tenant, url="https://otlp.example/", allowed=(), header="Authorization", value="s", actor=actor
+    )
     a_turn(world, a_job(world), "refund", "note")  # an open hold, and a queued call
     a_turn(world, a_job(world), "refund")  # a job that waits
     turns.start(tenant=world.tenant, job_id=a_job(world), node_id=world.node)  # a turn being asked

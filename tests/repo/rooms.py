@@ -19,6 +19,7 @@ ASYNC: Final = (
     "jobs/consumers",
     "jobs/gateway/",
     "jobs/node/",
+    "jobs/sessions/",
     "studio/asgi.py",
 )
 TRANSACTIONS: Final = ("base/db.py",)
