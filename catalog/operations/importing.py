@@ -9,11 +9,11 @@ from uuid import UUID
 
 from base import db
 from base.addresses import Refused, literal, read_url
-from catalog.models import Came, Connection, Credential, Plugin, PluginVersion, Stage
+from catalog.models import Came, Connection, Credential, Plugin, PluginVersion, Stage, Tool
 from catalog.operations import connections, listings, plugins, variables
 from catalog.queries.connections import named
 from catalog.rules.manifest import MANIFEST
-from catalog.rules.mcp_servers import IMPORTED, Server, manifest_of
+from catalog.rules.mcp_servers import IMPORTED, Server, agent_files, manifest_of
 from catalog.rules.plugins import digest_of, read_plugin
 from catalog.rules.problems import BadPlugin, Problem
 from tenants.operations import vault
@@ -70,6 +70,25 @@ def take_in(*, tenant: UUID, server: Server, file: str, home: Path, actor: Actor
         problem = Problem(file, server.line, key, str(error), "mend it and import again")
         return Taken(server, "left out", problems=(problem,))
     return Taken(server, compared.done, allowed)
+
+
+def grant(*, tenant: UUID, agent: str, tools: Sequence[str], home: Path, actor: Actor) -> bool:
+    """Make the agent outside that may call everything of these tools, in a plugin of its own name; False when it is so.
+
+    Raises `BadPlugin` when a plugin of that name was made another way, or the name is none.
+    """
+    files = agent_files(agent, tools)
+    read_plugin(files)
+    with db.read(tenant):
+        current = PluginVersion.objects.filter(plugin__name=agent, stage=Stage.CURRENT).first()
+        of_a_server = Tool.objects.filter(plugin_version=current).exists() if current is not None else False
+    if current is not None and (current.version != IMPORTED or of_a_server):
+        fix = "choose another name: importing never replaces what was made another way"
+        raise BadPlugin([Problem(MANIFEST, 1, "name", f"there is a plugin {agent} that is no such agent", fix)])
+    if current is not None and current.digest == digest_of(files):
+        return False
+    plugins.take(tenant=tenant, files=files, home=home, actor=actor, came=Came.IMPORT)
+    return True
 
 
 def _write(tenant: UUID, server: Server, allowed: Sequence[str], compared: _Compared, home: Path, actor: Actor) -> None:

@@ -245,4 +245,4 @@ def _own(part: Cost, sent: Definition) -> SentRow:
 
 
 def _model(one: Granted) -> str:
-    return one.spec.model or "harness"
+    return one.spec.model or ("outside" if one.spec.outside else "harness")

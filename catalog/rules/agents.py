@@ -53,7 +53,9 @@ class RehearsalTurn:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """One agent. It has a `model`, or a `harness`: a program that is the agent.
+    """One agent. It has a `model`, or a `harness`: a program that is the agent; or it is `outside`.
+
+    One that is outside runs elsewhere and only calls its functions here, by a token that is bound to it (RULES G4).
 
     A model is asked over `connection`, by default the one called as its provider, for at most `max_tokens` an answer.
     `on_unknown` is `ask`, `fail`, or None where the starter decides (RULES U5). `input` holds the names a job may be
@@ -76,6 +78,7 @@ class AgentSpec:
     input_schema: Mapping[str, Any] = field(default_factory=dict)
     connection: str = ""
     max_tokens: int = DEFAULT_MAX_TOKENS
+    outside: bool = False
 
 
 def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
@@ -102,6 +105,7 @@ def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
         input_schema=_input_schema(fields, inputs),
         connection=fields.text("connection", longest=64),
         max_tokens=fields.count("max_tokens", DEFAULT_MAX_TOKENS, most=1_000_000),
+        outside=fields.flag("outside"),
     )
     _one_mind(fields, agent)
     fields.done()
@@ -118,8 +122,12 @@ def fill_turn(turn: RehearsalTurn, values: Values) -> RehearsalTurn:
 
 
 def _one_mind(fields: Fields, agent: AgentSpec) -> None:
-    if fields.has("model") == fields.has("harness"):
-        fields.note("model", "an agent has either `model` or `harness`", "write `model: rehearsal`, or a model's name")
+    if fields.has("model") + fields.has("harness") + agent.outside != 1:
+        fields.note(
+            "model",
+            "an agent has either `model` or `harness`, or is `outside: true`",
+            "write `model: rehearsal`, or a model's name",
+        )
     if (agent.model == REHEARSAL) != fields.has(REHEARSAL):
         fields.note(
             REHEARSAL,

@@ -7,7 +7,7 @@ What a client's file can say is read here without looking at the machine: whethe
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -82,6 +82,14 @@ def manifest_of(server: Server) -> bytes:
         tool |= {"mcp": list(server.argv)} | ({"env": sorted(server.env)} if server.env else {})
     whole = {"name": server.id, "version": IMPORTED, "tools": [tool]}
     return (json.dumps(whole, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def agent_files(name: str, tools: Sequence[str]) -> dict[str, bytes]:
+    """The files of a plugin with one agent outside, which may call everything of these tools."""
+    manifest = {"name": name, "version": IMPORTED, "agents": ["agents/"]}
+    agent = {"name": name, "outside": True, "functions": [f"{tool}.*" for tool in tools]}
+    whole = {MANIFEST: manifest, f"agents/{name}.yaml": agent}
+    return {path: (json.dumps(one, ensure_ascii=False, indent=1) + "\n").encode() for path, one in whole.items()}
 
 
 def id_of(name: str) -> str:

@@ -160,6 +160,11 @@ def _start(tenant: UUID, agent: str, given: Mapping[str, Any], title: str, whose
     if switch is not None and switch.mode == Mode.KILL:
         raise CannotStart(f"a kill switch is on for this {switch.scope}: {switch.reason or 'no reason was given'}")
     spec = _spec_of(row)
+    if spec.outside:
+        raise CannotStart(
+            f"{agent} is an agent outside: it runs elsewhere and calls its functions here by a token of its own, which"
+            " `oz0 connect` makes; so there is nothing to start"
+        )
     job = Job(
         tenant_id=tenant,
         agent=row,

@@ -27,18 +27,20 @@ WOULD: Final = {"added": "would add", "changed": "would change", "kept": "would 
     },
     examples=[
         "oz0 import ~/.cursor/mcp.json --dry-run",
-        "oz0 import .vscode/mcp.json",
+        "oz0 import .vscode/mcp.json --agent editor",
         "oz0 import claude_desktop_config.json --json",
     ],
 )
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--dry-run", is_flag=True, help="Say what would be done and change nothing.")
+@click.option("--agent", default=None, metavar="NAME", help="Also make an agent outside that may call all of them.")
 @_told.json_option
-def import_(file: Path, dry_run: bool, as_json: bool) -> None:
+def import_(file: Path, dry_run: bool, agent: str | None, as_json: bool) -> None:
     """Take the MCP servers listed in FILE into the catalog, a tool for each.
 
     FILE is a client's own list, with `mcpServers` or `servers`. Values under `env` and `headers` go into the vault; the
-    file itself is not changed. Doing it again changes nothing.
+    file itself is not changed. Doing it again changes nothing. With `--agent` a client of yours can be connected at
+    once: `oz0 connect CLIENT NAME`.
     """
     from catalog.rules.mcp_servers import BadServersFile, read_servers
 
@@ -56,8 +58,9 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
     except BadServersFile as error:
         _refuse(str(error), as_json)
     _this_studio.ready()
-    from catalog.operations.importing import take_in
+    from catalog.operations.importing import grant, take_in
     from catalog.operations.programs import settled
+    from catalog.rules.problems import BadPlugin
 
     tenant, person = _this_studio.me()
     home, actor = _this_studio.home(), _this_studio.actor(person, "oz0 import")
@@ -66,10 +69,19 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
         there = settled(server, file=file, environment=os.environ)
         one = take_in(tenant=tenant, server=there, file=file.name, home=home, actor=actor, write=not dry_run)
         found.append(one)
+    tools = [one.server.id for one in found if one.done != "left out"]
+    if agent is not None and tools and not dry_run:
+        try:
+            grant(tenant=tenant, agent=agent, tools=tools, home=home, actor=actor)
+        except BadPlugin as error:
+            _refuse(str(error), as_json)
     if as_json:
-        click.echo(json.dumps({"file": str(file), "dry_run": dry_run, "servers": [_as_json(one) for one in found]}))
+        told = {"file": str(file), "dry_run": dry_run, "servers": [_as_json(one) for one in found]}
+        click.echo(json.dumps(told | ({"agent": agent} if agent is not None else {})))
     else:
         _show(found, dry_run)
+        if agent is not None and tools and not dry_run:
+            click.echo(f"the agent {agent} may call all of them: connect a client with `oz0 connect CLIENT {agent}`")
     if any(one.problems for one in found):
         raise SystemExit(_told.Exit.FAILED)
 

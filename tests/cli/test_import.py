@@ -13,7 +13,11 @@ from django.conf import settings
 from base import db, ids
 from catalog.models import Connection, Credential, PluginVersion, Stage, Tool, Transport
 from catalog.operations import connections, plugins
+from catalog.queries.functions import current_agent
+from catalog.rules.kept_agents import from_json
 from catalog.sessions import NotUp, list_once
+from jobs.models import Starter
+from jobs.operations.intake import CannotStart, start_job
 from jobs.operations.servers import server_of
 from studio.cli.import_ import import_
 from tenants.models import AuditEntry, Secret
@@ -310,3 +314,27 @@ def test_a_file_that_cannot_be_read_ends_with_three_and_a_sentence(
         file.write_bytes(content)
     assert said in oz0_import(file, code=3).stderr
     assert said in json.loads(oz0_import(file, "--json", code=3).stdout)["error"]
+
+
+def test_an_agent_outside_may_call_all_that_was_imported_and_is_connected_but_never_started(
+    tmp_path: Path, program: Path
+) -> None:
+    server = {"command": sys.executable, "args": [str(program)], "env": {"GREETING": "s3cret-value"}}
+    file = listed(tmp_path, greeter=server, other=server)
+    said = oz0_import(file, "--agent", "editor").output
+    assert "connect a client with `oz0 connect CLIENT editor`" in said
+    tenant = first_tenant(ids.new())
+    with db.read(tenant):
+        spec = from_json(current_agent("editor").definition)  # type: ignore[union-attr]
+    assert (spec.outside, spec.functions, spec.model) == (True, ("greeter.*", "other.*"), "")
+    oz0_import(file, "--agent", "editor")
+    with db.read(tenant):
+        assert PluginVersion.objects.filter(plugin__name="editor").count() == 1
+    with pytest.raises(CannotStart, match="it runs elsewhere and calls its functions here by a token"):
+        start_job(tenant=tenant, agent="editor", given={}, starter=Starter.PERSON, person=None)
+    refused = oz0_import(file, "--agent", "greeter", code=3).output
+    assert "there is a plugin greeter that is no such agent" in refused
+    oz0_import(file, "--agent", "no name", code=3)
+    with db.read(tenant):
+        assert Tool.objects.filter(plugin_version__plugin__name="greeter").exists()
+        assert current_agent("greeter") is None
