@@ -242,6 +242,21 @@ def test_after_an_answer_its_own_page_says_what_came_of_it_and_leads_to_the_next
     assert hold_url(second) in seen
 
 
+def test_an_empty_queue_says_what_its_reader_answered_and_a_denied_card_looks_otherwise(database: Postgres) -> None:
+    world = a_world()
+    client, ann = visitor(world), visitor(world, a_person(world.tenant, "ann", Role.OPERATOR))
+    holds = [a_held_call(world)[1] for _ in range(3)]
+    for hold in holds[:2]:
+        answer(client, hold, answer="approve")
+    assert "In the last hour" not in text_of(client.get("/approvals/"))  # while something waits
+    answer(client, holds[2], answer="deny", note="no")
+    assert "In the last hour, by you: 2 approved, 1 denied." in plain(text_of(client.get("/approvals/")))
+    assert "In the last hour" not in text_of(ann.get("/approvals/"))
+    denied, approved = text_of(client.get(hold_url(holds[2]))), text_of(client.get(hold_url(holds[0])))
+    assert "shop.refund was denied" in plain(denied) and 'class="note tone-bad" role="status"' in denied
+    assert "shop.refund was approved" in plain(approved) and 'class="note tone-ok" role="status"' in approved
+
+
 def test_after_an_approval_its_page_says_that_the_call_runs_and_then_how_it_really_ended(database: Postgres) -> None:
     """CASES U07."""
     world = a_world()
