@@ -173,6 +173,41 @@ class Client:
         return [(name.encode("ascii"), value.encode("latin-1")) for name, value in every.items()]
 
 
+class Stream:
+    """One connection to a checked address, whose bytes are somebody else's."""
+
+    def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
+        self._stream: Final = stream
+
+    async def read(self, most: int) -> bytes:
+        """What comes next, at most so many bytes; nothing at its end. Raises `Failed`."""
+        try:
+            return await self._stream.read(most)
+        except _TROUBLE as error:
+            raise Failed(f"The connection ended ({_said(error)}).", went_out=True, connected=True) from error
+
+    async def write(self, chunk: bytes) -> None:
+        """Send it. Raises `Failed`."""
+        try:
+            await self._stream.write(chunk)
+        except _TROUBLE as error:
+            raise Failed(f"The connection ended ({_said(error)}).", went_out=True, connected=True) from error
+
+    async def aclose(self) -> None:
+        """End the connection."""
+        await self._stream.aclose()
+
+
+async def connected(target: Target, *, allowed: Collection[str], resolve: Resolve | None = None) -> Stream:
+    """A connection to a server, its addresses checked as a `Client`'s are. Raises `Refused` or `Failed`."""
+    door = _CheckedDoor(frozenset(allowed), resolve or _resolve)
+    door.expect(target)
+    try:
+        return Stream(await door.connect_tcp(target.host, target.port, timeout=CONNECT))
+    except (*_TROUBLE, OSError) as error:
+        raise _failure(error, target, began=False) from error
+
+
 def method_has_body(headers: Mapping[str, str]) -> bool:
     """Whether the headers announce a body, also an empty one."""
     return any(name.lower() == "content-type" for name in headers)

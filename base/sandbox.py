@@ -20,6 +20,7 @@ from typing import Final
 log = logging.getLogger(__name__)
 
 JAIL: Final = Path(__file__).with_name("jail.py")
+BRIDGE: Final = Path(__file__).with_name("bridge.py")
 NOBODY: Final = 65534
 MIB: Final = 2**20
 PLACE_SIZE: Final = 256 * MIB  # of /tmp and of /scratch, each
@@ -70,11 +71,15 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """`folder` is what it works in and may read, `memory` the MiB that each of its processes may write to."""
+    """`folder` is what it works in and may read, `memory` the MiB that each of its processes may write to.
+
+    `way_out` is a Unix socket, and the port of the room's own loopback that leads there (`base/bridge.py`).
+    """
 
     folder: str
     network: bool = False
     memory: int = 1024
+    way_out: tuple[str, int] | None = None
 
 
 @cache
@@ -93,7 +98,15 @@ def command(argv: Sequence[str], room: Room, isolation: Isolation) -> list[str]:
     limits = [sys.executable, "-I", "-S", str(JAIL), "--memory", str(room.memory * MIB)]
     if isolation is Isolation.PROCESS_GROUP:
         return [*limits, "--limits-only", "--", *argv]
-    shown, links = list(_shown(argv[0], room.folder)), _links()
+    more: list[str] = []
+    if room.way_out is not None:
+        socket, port = room.way_out
+        more = [str(BRIDGE), socket]
+        bridge = ["--socket", socket, "--port", str(port), "--", *argv]
+        argv, program = [sys.executable, "-I", "-S", str(BRIDGE), *bridge], argv[0]
+    else:
+        program = argv[0]
+    shown, links = list(_shown(program, room.folder, more)), _links()
     if isolation is Isolation.BUBBLEWRAP:
         return [*limits, "--limits-only", "--", *_bubblewrap(room, shown, links), "--", *argv]
     words = [*limits, "--work-in", room.folder, "--size", str(PLACE_SIZE)]
@@ -163,7 +176,7 @@ def _bubblewrap(room: Room, shown: Sequence[str], links: Mapping[str, str]) -> l
     return [*words, "--remount-ro", "/", "--chdir", room.folder]
 
 
-def _shown(program: str, folder: str) -> Iterator[str]:
+def _shown(program: str, folder: str, more: Sequence[str] = ()) -> Iterator[str]:
     """What a program may read: the system's programs and libraries, its own, Python's, and its folder."""
     wanted = ["/usr", *(f"/{name}" for name in SYSTEM if not Path(f"/{name}").is_symlink())]
     wanted += [f"/etc/{name}" for name in ETC]
@@ -171,7 +184,7 @@ def _shown(program: str, folder: str) -> Iterator[str]:
     for file in (Path(program), Path(program).resolve(), Path(sys.executable).resolve()):
         wanted += [str(file.parent), str(file.parent.parent / "lib")] if file.parent.name == "bin" else [str(file)]
     covered = [*_links()]  # what is below a link is shown where the link leads
-    for path in sorted({os.path.normpath(path) for path in [*wanted, folder]}):
+    for path in sorted({os.path.normpath(path) for path in [*wanted, *more, folder]}):
         if Path(path).exists() and not any(path == one or path.startswith(f"{one}/") for one in covered):
             covered.append(path)
             yield path

@@ -72,6 +72,15 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "lost": ("server-off", "bad", "No answer came before its limit, or its node was lost; it is asked again."),
         "busy": ("hourglass", "wait", "The provider did not answer; it is asked again when its time has come."),
     },
+    "session": {
+        "starting": ("circle-dashed", "stop", "Waits for a node to start its program."),
+        "running": ("loader-circle", "run", "Its program runs on a node."),
+        "lost": ("server-off", "bad", "Its program was lost with its node."),
+        "settling": ("hourglass", "wait", "Its program was lost; what it had called is waited for."),
+        "asking": ("circle-question-mark", "unknown", "Its program was lost; a person says what becomes of it."),
+        "ended": ("check", "ok", "Its program has ended."),
+        "stopped": ("ban", "stop", "It was stopped with its job."),
+    },
     "hold": {
         "open": ("hand", "wait", "Waits for a person."),
         "answered": ("user-check", "ok", "A person answered."),

@@ -20,6 +20,7 @@ RUN_CALL: Final = "jobs.run_call"
 RUN_TURN: Final = "jobs.run_turn"
 PROVE: Final = "jobs.prove"
 PROOF_LIFE: Final = 20.0  # seconds; what nobody took by then proves nothing
+RUN_SESSION: Final = "jobs.run_session"
 _BROKER_PAUSE: Final = 1.0  # seconds without trying after the broker did not answer
 
 type Offer = Callable[[str, UUID, UUID], bool]
@@ -45,6 +46,11 @@ def call(*, tenant: UUID, call_id: UUID) -> None:
 def turn(*, tenant: UUID, job_id: UUID) -> None:
     """A turn became due."""
     _send(RUN_TURN, "turns", tenant, job_id)
+
+
+def session(*, tenant: UUID, session_id: UUID) -> None:
+    """A harness session may be started."""
+    _send(RUN_SESSION, "turns", tenant, session_id)
 
 
 def job_changed(*, tenant: UUID, job_id: UUID, seq: int, asked: bool) -> None:

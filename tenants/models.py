@@ -122,14 +122,17 @@ class Invitation(TenantRow):
 
 
 class ApiToken(TenantRow):
-    """A credential of a program. It may start work and read; it never decides (RULES A5)."""
+    """A credential of a program. It may start work and read; it never decides (RULES A5).
+
+    One that nobody made is a harness session's: the studio made it, and ends it with the session (RULES G4, K6).
+    """
 
     token_hash = models.CharField(max_length=64, unique=True)
     ends = models.CharField(max_length=8, blank=True, help_text="its last characters, to know it by")
     name = models.CharField(max_length=200)
     scopes = models.JSONField(default=list)
     agent = models.CharField(max_length=64, blank=True)
-    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    created_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
@@ -138,6 +141,14 @@ class ApiToken(TenantRow):
         default=45, help_text="seconds for which its client waits for a call to end (RULES G5)"
     )
     paced_until = models.DateTimeField(null=True, help_text="how far its questions reach (tenants.rules.pace)")
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=models.Q(created_by__isnull=False) | (models.Q(scopes=["call"]) & ~models.Q(agent="")),
+                name="api_token_of_nobody_only_calls",
+            ),
+        ]
 
 
 class Secret(TenantRow):

@@ -17,7 +17,7 @@ from catalog.rules.kept_agents import as_json
 from catalog.rules.servers import ListedFunction, MeasuredListing
 from catalog.rules.switching import Mode
 from catalog.rules.wire import AnswerEnd, Wire
-from jobs.models import Attempt, Call, Hold, Hook, Job, Routine, Starter, Turn
+from jobs.models import Attempt, Call, Hold, Hook, Job, Routine, Session, Starter, Turn
 from jobs.operations import cancel, holds, intake, nodes, outside, sweep, switches, turns, work
 from jobs.operations.outside import Client
 from jobs.queries import history, locks
@@ -117,9 +117,14 @@ def an_agent(
     on_unknown: str | None = None,
     limits: Limits | None = None,
     model: str = "rehearsal",
+    harness: tuple[str, ...] = (),
 ) -> None:
-    """An agent that may call everything of `shop`; its turns are given by the test, or by its model's provider."""
-    spec = AgentSpec(name, model=model, functions=("shop.*",), on_unknown=on_unknown, limits=limits or Limits())
+    """An agent that may call everything of `shop`; its turns are given by the test, or by its model's provider.
+
+    One with a `harness` has no model: its program calls, in the test's hands.
+    """
+    whose: dict[str, Any] = {"harness": harness} if harness else {"model": model}
+    spec = AgentSpec(name, **whose, functions=("shop.*",), on_unknown=on_unknown, limits=limits or Limits())
     with db.write(tenant):
         version = PluginVersion.objects.get(plugin__name="shop")
         Agent.objects.create(tenant_id=tenant, plugin_version=version, name=name, definition=as_json(spec))
@@ -306,7 +311,7 @@ def swept(*, lose_nodes: bool = True) -> int:
     return sweep.Sweeper().sweep(dice=lambda: 0.5, lose_nodes=lose_nodes)
 
 
-def see[Row: (Job, Call, Attempt, Hold, Turn, Routine, Hook)](world: World, model: type[Row], pk: UUID) -> Row:
+def see[Row: (Job, Call, Attempt, Hold, Turn, Routine, Hook, Session)](world: World, model: type[Row], pk: UUID) -> Row:
     """A row as it is now."""
     with db.read(world.tenant):
         return model._default_manager.get(pk=pk)

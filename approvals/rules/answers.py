@@ -60,6 +60,8 @@ _ENDED: Final = {
     "edit": Ended("was edited and approved", "check", "tone-ok"),
     "deny": Ended("was denied", "ban", "tone-bad"),
     "happened": Ended("happened, a person says", "check", "tone-ok"),
+    "start_again": Ended("was called by a program that was started again", "rotate-cw", "tone-ok"),
+    "finished": Ended("was called by a program that is finished, a person says", "check", "tone-ok"),
     "again": Ended("was sent for one more attempt", "rotate-cw", "tone-ok"),
     "stop": Ended("was stopped, with its job", "circle-stop", "tone-bad"),
     HoldState.EXPIRED.value: Ended("was not answered in time", "timer-off", "tone-mute"),
@@ -80,7 +82,7 @@ def of_one(stand: Stand) -> tuple[AnswerOption, ...]:
         case HoldKind.UNKNOWN:
             return (_HAPPENED, _AGAIN, _stop(stand.running))
         case HoldKind.SESSION:
-            return (_stop(stand.running),)
+            return (_START_AGAIN, _FINISHED, _stop(stand.running))
 
 
 _HAPPENED: Final = AnswerOption(
@@ -93,6 +95,22 @@ _HAPPENED: Final = AnswerOption(
 )
 _AGAIN: Final = AnswerOption(
     "again", "Run it again", "r", "One more attempt under the same key, after policy is judged again."
+)
+
+
+_START_AGAIN: Final = AnswerOption(
+    "start_again",
+    "Start it again",
+    "r",
+    "The program starts anew. Writes that honour their key are not made twice; others it may make again.",
+)
+_FINISHED: Final = AnswerOption(
+    "finished",
+    "It is finished",
+    "h",
+    "Nothing starts again. The job ends COMPLETED with what you write here as its output.",
+    "",
+    "What came of it, if you know it",
 )
 
 

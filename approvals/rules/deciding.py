@@ -13,8 +13,8 @@ from jobs.rules.states import HoldKind
 ROLES: Final = ("operator", "author", "admin")  # that decide at all, each of them also what the ones before it do
 DECIDING_ROLES: Final = frozenset(ROLES)
 STARTERS_OWN: Final = frozenset({"happened", "stop"})  # RULES U6
-ANYBODYS: Final = frozenset({"happened", "stop"})  # of those who decide: no role for a kind is needed
-APPROVING: Final = frozenset({"approve", "edit", "again"})
+ANYBODYS: Final = frozenset({"happened", "finished", "stop"})  # of those who decide: no role for a kind is needed
+APPROVING: Final = frozenset({"approve", "edit", "again", "start_again"})
 MOST_APPROVERS: Final = 5
 
 

@@ -99,6 +99,8 @@ def _said(answer: str) -> str:
         "deny": "You denied it",
         "happened": "You said it happened",
         "again": "You asked for one more attempt",
+        "start_again": "You had its program started again",
+        "finished": "You said it is finished",
         "stop": "You stopped its job",
     }
     return words.get(answer, answer)

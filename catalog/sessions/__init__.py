@@ -5,6 +5,7 @@ from catalog.sessions.calls import Broke, Call, CallEnd
 from catalog.sessions.clients import Clients
 from catalog.sessions.log import Log
 from catalog.sessions.once import list_once, listed
+from catalog.sessions.process import ServerProcess, StartFailed
 from catalog.sessions.session import NotUp, Session, open_session
 from catalog.sessions.trial import NotListed, Trial
 
@@ -16,7 +17,9 @@ __all__ = [
     "Log",
     "NotListed",
     "NotUp",
+    "ServerProcess",
     "Session",
+    "StartFailed",
     "Trial",
     "bear",
     "list_once",

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
@@ -45,19 +46,29 @@ class ServerProcess:
 
     @classmethod
     async def start(
-        cls, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], log: Log, asked: Sandbox | None = None
+        cls,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        log: Log,
+        asked: Sandbox | None = None,
+        given: bytes | None = None,
+        way_out: tuple[str, int] | None = None,
     ) -> "ServerProcess":
         """Start `argv` with a small environment (`HANDED_ON` and `env`), in a room of its own when one is `asked` for.
 
-        Raises `StartFailed`.
+        With `given` its standard input is that, to its end, and `stdin` is -1. `way_out` is its room's. Raises
+        `StartFailed`.
         """
         environment = {name: os.environ[name] for name in HANDED_ON if name in os.environ} | dict(env)
         program = _program(argv, cwd, environment.get("PATH", os.defpath))
         if asked is not None:
             kept_by = sandbox.measured()
-            room = sandbox.Room(folder=os.path.realpath(cwd), network=asked.network, memory=asked.memory)  # noqa: ASYNC240
+            folder = os.path.realpath(cwd)  # noqa: ASYNC240
+            room = sandbox.Room(folder=folder, network=asked.network, memory=asked.memory, way_out=way_out)
             argv, environment = sandbox.command([program, *argv[1:]], room, kept_by), sandbox.environment(kept_by, env)
-        theirs_in, stdin = os.pipe()
+        theirs_in, stdin = os.pipe() if given is None else (_holding(given), -1)
         stdout, theirs_out = os.pipe()
         stderr, theirs_err = os.pipe()
         held = children.leash(argv)
@@ -74,7 +85,8 @@ class ServerProcess:
             )
         except BaseException as error:
             for fd in (stdin, stdout, stderr):
-                os.close(fd)
+                if fd >= 0:
+                    os.close(fd)
             held.let_go()
             if isinstance(error, OSError):
                 raise StartFailed(f"{argv[0]} could not be started: {error.strerror}.") from error
@@ -84,7 +96,8 @@ class ServerProcess:
             for fd in (theirs_in, theirs_out, theirs_err):
                 os.close(fd)
         for fd in (stdin, stdout, stderr):
-            os.set_blocking(fd, False)
+            if fd >= 0:
+                os.set_blocking(fd, False)
         return cls(process, held, (stdin, stdout, stderr), log)
 
     @property
@@ -139,10 +152,16 @@ class ServerProcess:
             self._told = True
             self._on_end(why)
 
-    async def close(self) -> None:
+    async def ended(self) -> int:
+        """Its exit code, or minus the number of the signal that ended it, once it and its output have ended."""
+        await asyncio.wait([self._watch])
+        code = self._process.returncode
+        return code if code is not None else -signal.SIGKILL
+
+    async def close(self, *, after_eof: float = AFTER_EOF, after_term: float = AFTER_TERM) -> None:
         """End it: close its stdin, wait, SIGTERM, wait, then kill it with all its descendants. Twice is no error."""
         self._stdin = self._shut(self._stdin)
-        for patience, number in ((AFTER_EOF, signal.SIGTERM), (AFTER_TERM, signal.SIGKILL)):
+        for patience, number in ((after_eof, signal.SIGTERM), (after_term, signal.SIGKILL)):
             if await self._gone(patience):
                 break
             self._leash.send(number)
@@ -165,6 +184,16 @@ class ServerProcess:
             self._loop.remove_writer(fd)
             os.close(fd)
         return -1
+
+
+def _holding(given: bytes) -> int:
+    """A file that holds these bytes and has no name, to be read from its beginning."""
+    with tempfile.TemporaryFile() as file:
+        file.write(given)
+        file.flush()
+        fd = os.dup(file.fileno())
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
 
 
 def _program(argv: Sequence[str], cwd: str, path: str) -> str:

@@ -116,7 +116,8 @@ class Gateway:
             lacks = f"This token may not call tools: it lacks the scope {Scope.CALL} and an agent it is bound to."
             raise Refused(HTTPStatus.FORBIDDEN, lacks, **{"www-authenticate": challenge})
         session = headers.get("mcp-session-id", "")[:64]
-        client = Client(found.seat.tenant, found.token_id, found.name, found.agent, found.seat.person_id, session)
+        person = None if found.of_session else found.seat.person_id
+        client = Client(found.seat.tenant, found.token_id, found.name, found.agent, person, session)
         return Exchange(client, hashed, float(found.patience), receive)
 
     async def _start(self) -> None:

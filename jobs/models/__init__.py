@@ -10,6 +10,7 @@ from django.db.models import Q
 from base import ids
 from base.fields import TenantRow, one_of, word
 from jobs.models.exporters import Exporter
+from jobs.models.sessions import Session
 from jobs.models.starters import Hook, HookDelivery, Routine, RoutineRun
 from jobs.rules.orders import End
 from jobs.rules.states import (
@@ -42,6 +43,7 @@ __all__ = [
     "Node",
     "Routine",
     "RoutineRun",
+    "Session",
     "Starter",
     "Turn",
 ]
@@ -61,6 +63,7 @@ class Driver(StrEnum):
 
     MODEL = "model"
     OUTSIDE = "outside"  # a client that calls through the gateway with a token (RULES G7)
+    HARNESS = "harness"  # a program that a node runs and that calls through the gateway too (RULES G4)
 
 
 def _values(states: frozenset[Any]) -> list[str]:
@@ -299,6 +302,8 @@ class Call(TenantRow):
     edited_from = models.ForeignKey(Body, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     again_of = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     key = models.CharField(max_length=300)
+    session = models.ForeignKey(Session, null=True, on_delete=models.PROTECT, related_name="calls", db_constraint=False)
+    incarnation = models.PositiveIntegerField(default=0, help_text="of its session; 0 without one")
     state = word()
     seq = models.PositiveIntegerField(default=0)
     reason = word(blank=True)
@@ -333,11 +338,16 @@ class Call(TenantRow):
                 | (Q(due_at__isnull=True) & ~Q(state__in=[CallState.QUEUED, CallState.RETRYING])),
                 name="call_due_when_claimable",
             ),
+            models.CheckConstraint(
+                condition=Q(session__isnull=True, incarnation=0) | Q(session__isnull=False, incarnation__gte=1),
+                name="call_of_an_incarnation",
+            ),
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="call_due"),
             models.Index(fields=["job"], condition=Q(state__in=_values(MOVING | ASKING)), name="call_live"),
             models.Index(fields=["job", "activity"], name="call_in_job"),
+            models.Index(fields=["session", "args_digest"], condition=Q(session__isnull=False), name="call_in_session"),
             models.Index(
                 fields=["tenant", "-ended_at"], condition=Q(reason="kill_switch"), name="call_ended_by_switch"
             ),

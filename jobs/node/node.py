@@ -29,9 +29,11 @@ from catalog.rules.wire import Wire
 from catalog.sessions import NotUp
 from jobs.node.attempt import Attempt, result_of
 from jobs.node.pool import Pool
+from jobs.node.programs import Ended, Programs
 from jobs.node.values import CannotMeasure, NotOpened, Opened, ServerStatus
 from jobs.rules.orders import End, Order, Outcome, Progress, Result
 from jobs.rules.reasons import Reason, sentence
+from jobs.rules.sessions import SessionEnd, SessionOrder
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +45,19 @@ CLOSING: Final = 10.0  # seconds for all servers to be ended
 
 class Node:
     """`on_late(attempt_id, result)` gets answers that came after their attempt had ended (RULES L9), one at a time
-    and outside the loop, so it may block; it is called at most once per attempt.
+    and outside the loop, so it may block; it is called at most once per attempt. `on_program_end(order, how)` gets each
+    harness program that was begun, once; it is called in the loop, so it must not block.
     """
 
     def __init__(
-        self, *, on_late: Callable[[UUID, Result], None] | None = None, clock: Callable[[], float] = boot_time
+        self,
+        *,
+        on_late: Callable[[UUID, Result], None] | None = None,
+        on_program_end: Ended | None = None,
+        clock: Callable[[], float] = boot_time,
     ) -> None:
         self._on_late: Final = on_late
+        self._on_program_end: Final = on_program_end
         self._clock: Final = clock
         self._attempts: Final[dict[UUID, Attempt]] = {}
         self._lock: Final = threading.Lock()
@@ -59,6 +67,7 @@ class Node:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._pool: Pool | None = None
+        self._programs: Programs | None = None
         self._late: Final = ThreadPoolExecutor(1, thread_name_prefix="oz0-late")
 
     def start(self) -> None:
@@ -157,10 +166,25 @@ class Node:
                 self._loop.call_soon_threadsafe(self._pool.end_own, jobs)
                 self._loop.call_soon_threadsafe(self._pool.end_of, tools)
 
+    def begin(self, order: SessionOrder) -> bool:
+        """Start a harness session's program, which the loop then watches. False, and nothing, while the node stops."""
+        if self._stopping or self._loop is None or self._programs is None:
+            return False
+        with suppress(RuntimeError):  # the loop has just been closed by `shutdown`
+            self._loop.call_soon_threadsafe(self._programs.begin, order)
+            return True
+        return False
+
+    def stop_program(self, session_id: UUID) -> None:
+        """End a harness session's program, with its clean-up time; does not wait, and late is no error."""
+        if self._loop is not None and self._programs is not None:
+            with suppress(RuntimeError):  # the loop has just been closed by `shutdown`
+                self._loop.call_soon_threadsafe(self._programs.stop, session_id)
+
     def shutdown(self, grace: float) -> None:
-        """Accept nothing more, let running attempts finish for `grace` seconds, then cancel them, end every server
-        and the loop. Every `run` returns. Takes at most the grace and about 10 s. Called once more meanwhile, it only
-        shortens the first call's grace.
+        """Accept nothing more, let running attempts and programs finish for `grace` seconds, then cancel them, end
+        every server and the loop. Every `run` returns. Takes at most the grace and about 10 s. Called once more
+        meanwhile, it only shortens the first call's grace.
         """
         with self._lock:
             self._finish_by = min(self._finish_by, boot_time() + grace)
@@ -168,7 +192,7 @@ class Node:
             if self._stopping:
                 return
             self._stopping = True
-            while self._attempts and (left_over := self._finish_by - boot_time()) > 0:
+            while self._is_busy() and (left_over := self._finish_by - boot_time()) > 0:
                 self._nothing_open.wait(left_over)
             left = list(self._attempts.values())
             for attempt in left:
@@ -177,6 +201,9 @@ class Node:
                 self._nothing_open.wait_for(lambda: not self._attempts, timeout=LAST_ANSWERS)
         if self._loop is None or self._thread is None or self._pool is None:
             return
+        if self._programs is not None:
+            with suppress(TimeoutError, concurrent.futures.CancelledError):
+                self._submit(self._programs.close()).result(CLOSING)
         try:
             self._submit(self._pool.close()).result(CLOSING)
         except (TimeoutError, concurrent.futures.CancelledError):
@@ -237,6 +264,15 @@ class Node:
             if spec.sandbox is not None:  # it was started for this alone
                 await self._running_pool().end(spec)
 
+    def _is_busy(self) -> bool:
+        return bool(self._attempts) or (self._programs is not None and self._programs.running)
+
+    def _program_ended(self, order: SessionOrder, how: SessionEnd) -> None:
+        with self._lock:
+            self._nothing_open.notify_all()
+        if self._on_program_end is not None:
+            self._on_program_end(order, how)
+
     def _came_late(self, owner: object, answer: Answer) -> None:
         if self._on_late is not None and isinstance(owner, UUID):
             self._late.submit(self._tell_late, self._on_late, owner, result_of(answer))
@@ -250,7 +286,7 @@ class Node:
     def _work(self, ready: threading.Event) -> None:
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
-        self._pool, self._loop = Pool(self._came_late), loop
+        self._pool, self._programs, self._loop = Pool(self._came_late), Programs(self._program_ended), loop
         loop.call_soon(ready.set)
         try:
             loop.run_forever()

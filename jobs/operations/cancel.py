@@ -6,8 +6,8 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from base import db, ids
-from jobs.models import Attempt, Call, Hold, Job
-from jobs.operations import events, moves
+from jobs.models import Attempt, Call, Driver, Hold, Job
+from jobs.operations import events, moves, sessions
 from jobs.queries import locks
 from jobs.queries.started import started
 from jobs.rules.reasons import Reason
@@ -19,6 +19,7 @@ from tenants.rules.who import Actor
 STOPS: dict[Why, Reason] = {
     Why.KILL_SWITCH: Reason.STOPPED_SWITCH,
     Why.JOB_LIMIT: Reason.STOPPED_LIMIT,
+    Why.SESSION_LOST: Reason.STOPPED_SESSION,
 }
 
 
@@ -81,6 +82,8 @@ def end(
     stop_running(Call.objects.filter(job_id=job.pk), why=reason, now=now)
     moves.cancel_waiting_calls(job.pk, reason=reason, now=now)
     moves.withdraw(Hold.objects.filter(job_id=job.pk), now=now)
+    if job.driver == Driver.HARNESS:
+        sessions.end_with_job(job, reason=reason, now=now)
     events.judge_later(job.pk)
 
 

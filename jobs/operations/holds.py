@@ -10,11 +10,11 @@ from base import db
 from catalog.queries.functions import still_listed
 from catalog.rules.policy import Ask, Refuse
 from jobs import wake
-from jobs.models import Call, Hold, Job
-from jobs.operations import cancel, events, moves, verdicts
+from jobs.models import Call, Hold, Job, Session
+from jobs.operations import cancel, events, moves, sessions, verdicts
 from jobs.queries import locks
 from jobs.rules.limits import APPROVAL_LIFE, LONGEST_APPROVAL
-from jobs.rules.states import JOB_FINAL, CallState, Effect, HoldKind, HoldState, JobState
+from jobs.rules.states import JOB_FINAL, CallState, Effect, HoldKind, HoldState, JobState, SessionState
 from jobs.rules.why import Why
 
 
@@ -26,6 +26,8 @@ class Answer(StrEnum):
     DENY = "deny"
     HAPPENED = "happened"
     AGAIN = "again"
+    START_AGAIN = "start_again"
+    FINISHED = "finished"
     STOP = "stop"
 
 
@@ -33,6 +35,7 @@ ANSWERS: Final = {
     HoldKind.APPROVE: (Answer.APPROVE, Answer.EDIT, Answer.DENY, Answer.STOP),
     HoldKind.RETRY: (Answer.APPROVE, Answer.EDIT, Answer.DENY, Answer.STOP),
     HoldKind.UNKNOWN: (Answer.HAPPENED, Answer.AGAIN, Answer.STOP),
+    HoldKind.SESSION: (Answer.START_AGAIN, Answer.FINISHED, Answer.STOP),
 }
 
 
@@ -107,6 +110,16 @@ def nobody_knows(call: Call, job: Job, *, reason: str, evidence: str, now: datet
         detail=f"{call.model_name}: {evidence}",
         now=now,
     )
+
+
+def ask_about_session(call: Call, why: str, *, now: datetime) -> None:
+    """Ask what becomes of a lost harness session: start it again, it is finished, or stop (RULES K6).
+
+    The question is about the first of its calls that may have gone out and is not safe to repeat: what a person looks
+    at to decide. It never expires. The job must be held alone; the call is over.
+    """
+    session = HoldKind.SESSION
+    _open(Hold(tenant_id=call.tenant_id, job_id=call.job_id, call=call, kind=session, why=why, opened_at=now))
 
 
 def _open(hold: Hold) -> None:
@@ -191,12 +204,24 @@ def answer(*, hold_id: UUID, answer: Answer, person: int, note: str = "") -> Tak
         case Answer.STOP:
             cancel.end(job, ends_as=JobState.CANCELED, reason=Why.STOPPED_BY_PERSON, person=person, now=now)
             call.refresh_from_db()
+        case Answer.START_AGAIN:
+            sessions.start_again(_asking(job), reason=Why.STARTED_AGAIN_BY_PERSON, now=now, due_at=now)
+        case Answer.FINISHED:
+            sessions.finish(_asking(job), reason=Why.FINISHED, now=now, output=note)
         case Answer.EDIT:
             raise BadAnswer("editing takes the arguments that are to run instead")
         case never:
             assert_never(never)
     events.judge_later(job.pk)
     return Taken(CallState(call.state))
+
+
+def _asking(job: Job) -> Session:
+    """The session that a person is asked about."""
+    row = sessions.open_one(job)
+    if row is None or row.state != SessionState.ASKING:
+        raise BadAnswer("its session is not lost any more; look again")
+    return row
 
 
 def counted(held: Held, *, person: int, have: int, needed: int) -> None:

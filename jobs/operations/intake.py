@@ -21,13 +21,13 @@ from catalog.rules.kept_agents import Unreadable, from_json
 from catalog.rules.policy import Allow, Ask, Refuse
 from catalog.rules.switching import Mode
 from jobs import wake
-from jobs.models import Call, Job, JobCounter, Starter, Turn
-from jobs.operations import bodies, events, holds, masking, moves, verdicts
+from jobs.models import Call, Driver, Job, JobCounter, Session, Starter, Turn
+from jobs.operations import bodies, events, holds, masking, moves, sessions, verdicts
 from jobs.operations.platform import Asked, Platform
 from jobs.queries import history, locks
 from jobs.queries.tables import JOBS
 from jobs.rules.arguments import canonical_value, misfit, misfits, unkeepable
-from jobs.rules.keys import activity_key
+from jobs.rules.keys import activity_key, session_key
 from jobs.rules.orders import Result
 from jobs.rules.secrets import Path
 from jobs.rules.states import CallState, HoldKind, JobState
@@ -70,6 +70,15 @@ class _Readied:
     reason: Why | None = None
     trouble: str = ""
     secret: tuple[Path, ...] = ()  # the places that the function's schema marks so (RULES A14)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whence:
+    """What asks for a call: a turn, a person once more, or the program of a harness session."""
+
+    turn: Turn | None
+    again_of: UUID | None
+    session: Session | None
 
 
 def start_job(
@@ -174,7 +183,8 @@ def _start(tenant: UUID, agent: str, given: Mapping[str, Any], title: str, whose
         input=masking.value(_input(spec, given)),
         state=JobState.QUEUED,
         on_unknown=spec.on_unknown or ("ask" if starter == Starter.PERSON else "fail"),
-        turn_due_at=now,
+        driver=Driver.HARNESS if spec.harness else Driver.MODEL,
+        turn_due_at=None if spec.harness else now,
         created_at=now,
         deadline_at=now + timedelta(minutes=spec.limits.minutes),
     )
@@ -182,7 +192,10 @@ def _start(tenant: UUID, agent: str, given: Mapping[str, Any], title: str, whose
     JobCounter.objects.create(job=job, tenant_id=tenant)
     through: dict[str, Any] = {name.removesuffix("_id"): str(whose[name]) for name in THROUGH if whose.get(name)}
     events.record(job.pk, "job.started", to=JobState.QUEUED, agent=row.name, starter=starter, person=person, **through)
-    db.after_commit(lambda: wake.turn(tenant=tenant, job_id=job.pk))
+    if spec.harness:
+        sessions.begin(job, now=now)
+    else:
+        db.after_commit(lambda: wake.turn(tenant=tenant, job_id=job.pk))
     return job.pk
 
 
@@ -222,12 +235,19 @@ def _input(spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def submit(
-    *, job: Job, turn: Turn | None, wanted: list[Wanted], now: datetime, again_of: UUID | None = None
+    *,
+    job: Job,
+    turn: Turn | None,
+    wanted: list[Wanted],
+    now: datetime,
+    again_of: UUID | None = None,
+    session: Session | None = None,
 ) -> list[Call]:
     """Take in the calls of one turn, in order. The caller holds the gate and, alone, the job.
 
     Each becomes queued, held, REFUSED or ERRORED; activities number them for ever (RULES K2). `again_of` is the call
-    that expired when a person asked for it again (RULES A8): then no turn wants it.
+    that expired when a person asked for it again (RULES A8): then no turn wants it. `session` is the harness session
+    whose program asks.
     """
     db.must_write()
     available = functions.granted(job.agent_id)
@@ -236,7 +256,8 @@ def submit(
     entries = {
         name: functions.entry(available[name]) for name in {one.want.model_name for one in asked} & available.keys()
     }
-    calls = [_take(job, turn, one, own, entries, job.next_activity + i, now, again_of) for i, one in enumerate(asked)]
+    whence = _Whence(turn, again_of, session)
+    calls = [_take(job, whence, one, own, entries, job.next_activity + i, now) for i, one in enumerate(asked)]
     job.next_activity += len(calls)
     JOBS.update(job.pk, {"next_activity": job.next_activity})
     events.judge_later(job.pk)
@@ -245,13 +266,12 @@ def submit(
 
 def _take(
     job: Job,
-    turn: Turn | None,
+    whence: _Whence,
     asked: Asked,
     own: Platform,
     entries: Mapping[str, Function],
     activity: int,
     now: datetime,
-    again_of: UUID | None,
 ) -> Call:
     want = asked.want
     function, built_in = entries.get(want.model_name), own.definition(want.model_name)
@@ -259,7 +279,7 @@ def _take(
     call = Call(
         tenant_id=job.tenant_id,
         job=job,
-        turn=turn,
+        turn=whence.turn,
         activity=activity,
         run_number=job.run_number,
         function=function,
@@ -267,8 +287,10 @@ def _take(
         asked_through=asked.through,
         model_call_id=storable(want.model_call_id)[:128],
         args_digest=ready.digest,
-        again_of_id=again_of,
-        key=activity_key(ids.show(ids.JOB, job.pk), run_number=job.run_number, activity=activity),
+        again_of_id=whence.again_of,
+        session=whence.session,
+        incarnation=whence.session.incarnation if whence.session else 0,
+        key=_key(job, whence.session, function, ready.digest, activity),
         created_at=now,
     )
     call.arguments, call.arguments_body_id = bodies.keep_if_large(masking.keep(call.pk, ready.arguments, ready.secret))
@@ -306,6 +328,18 @@ def _take(
         case never:
             assert_never(never)
     return call
+
+
+def _key(job: Job, session: Session | None, function: Function | None, digest: str, activity: int) -> str:
+    """The key of a new call (RULES K2, K3). The job is held alone, so no other call of its session counts meanwhile."""
+    shown = ids.show(ids.JOB, job.pk)
+    if session is None or function is None or function.annotations.get("idempotentHint") is not True:
+        return activity_key(shown, run_number=job.run_number, activity=activity)
+    alike = Call.objects.filter(session_id=session.pk, incarnation=session.incarnation, args_digest=digest)
+    k = 1 + alike.filter(tool_slug=function.tool.slug, function_name=function.name).count()
+    return session_key(
+        shown, run_number=job.run_number, session=session.number, function=function.name, digest=digest, k=k
+    )
 
 
 def _answer(call: Call, job: Job, own: Platform, arguments: Any, now: datetime) -> None:

@@ -5,12 +5,12 @@ from uuid import UUID
 
 from base import db
 from jobs import wake
-from jobs.models import Call, Driver, Job
+from jobs.models import Call, Driver, Job, Session
 from jobs.operations import moves
 from jobs.queries import locks, open_work
 from jobs.queries.tables import JOBS
 from jobs.rules.limits import CLIENT_IDLE
-from jobs.rules.states import JOB_FINAL, MOVING, CallState, JobState
+from jobs.rules.states import JOB_FINAL, MOVING, CallState, JobState, SessionState
 from jobs.rules.why import Why, sentence
 
 
@@ -23,7 +23,7 @@ def judge(job_id: UUID) -> None:
     live, asked = open_work.of(job_id)
     moving = asked or not MOVING.isdisjoint(live)
     if job.state == JobState.CANCELLING:
-        if not live and not asked:
+        if not live and not asked and not open_work.has_session(job):
             moves.job(job, JobState(job.ends_as), reason=job.reason, now=now)
     elif moving:
         if job.state == JobState.WAITING:
@@ -35,6 +35,8 @@ def judge(job_id: UUID) -> None:
         _end_with_its_call(job, now)
     elif job.driver == Driver.OUTSIDE:
         _wait_for_its_client(job, now)
+    elif job.driver == Driver.HARNESS:
+        _follow_its_session(job, now)
     elif job.turn_due_at is None:
         _ask_the_model(job, now)
 
@@ -58,6 +60,19 @@ def _wait_for_its_client(job: Job, now: datetime) -> None:
         moves.job(job, JobState.RUNNING, reason="", now=now)
     job.idle_at = now + CLIENT_IDLE
     JOBS.update(job.pk, {"idle_at": job.idle_at})
+
+
+def _follow_its_session(job: Job, now: datetime) -> None:
+    """No call of a harness job is open: it ends with its program, or waits for a person where that was lost (K6)."""
+    session = Session.objects.filter(job_id=job.pk).latest("run_number", "number")
+    if session.state == SessionState.ASKING:
+        if job.state == JobState.RUNNING:
+            moves.job(job, JobState.WAITING, reason="", now=now)
+        return
+    if job.state == JobState.WAITING:
+        moves.job(job, JobState.RUNNING, reason="", now=now)
+    if session.state == SessionState.ENDED:
+        moves.job(job, JobState.COMPLETED, reason=session.reason, now=now, output=session.output)
 
 
 def _ask_the_model(job: Job, now: datetime) -> None:

@@ -7,9 +7,9 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from base.prepared import Table
-from jobs.models import END_STATES, Attempt, Call, Hold, Job, Node, Turn
+from jobs.models import END_STATES, Attempt, Call, Hold, Job, Node, Session, Turn
 from jobs.operations import events
-from jobs.queries.tables import ATTEMPTS, CALLS, HOLDS, JOBS, TURNS
+from jobs.queries.tables import ATTEMPTS, CALLS, HOLDS, JOBS, SESSIONS, TURNS
 from jobs.rules.orders import Outcome, Progress
 from jobs.rules.resume import sentence
 from jobs.rules.states import (
@@ -20,12 +20,15 @@ from jobs.rules.states import (
     JOB_FINAL,
     JOB_MOVES,
     NODE_MOVES,
+    SESSION_FINAL,
+    SESSION_MOVES,
     TURN_MOVES,
     CallState,
     HoldState,
     ImpossibleMove,
     JobState,
     NodeState,
+    SessionState,
     TurnState,
     check,
 )
@@ -87,6 +90,26 @@ def turn(row: Turn, to: TurnState, *, now: datetime, **fields: Any) -> None:
     fields |= {"state": to, "seq": row.seq + 1, "ended_at": None if to is TurnState.ASKED else now}
     _guarded(TURNS, row, fields)
     events.record(row.job_id, "turn.moved", turn=row.number, frm=old, to=to)
+
+
+def begin_session(row: Session) -> None:
+    """Write a new harness session, which a node may start."""
+    SESSIONS.insert(row)
+    events.record(row.job_id, "session.begun", session=row.number, to=SessionState.STARTING)
+
+
+def session(
+    row: Session, to: SessionState, *, reason: str, now: datetime, due_at: datetime | None = None, **fields: Any
+) -> None:
+    """Move a harness session. `due_at` goes with starting only; the other fields are saved with the move."""
+    old = SessionState(row.state)
+    check(SESSION_MOVES, old, to)
+    fields |= {"state": to, "reason": reason, "due_at": due_at, "seq": row.seq + 1}
+    if to in SESSION_FINAL:
+        fields["ended_at"] = now
+    _guarded(SESSIONS, row, fields)
+    which = {"session": row.number, "incarnation": row.incarnation}
+    events.record(row.job_id, "session.moved", call=None, frm=old, to=to, reason=reason, **which)
 
 
 def hold(row: Hold, to: HoldState, *, now: datetime, **fields: Any) -> None:
@@ -172,9 +195,13 @@ def progress_fields(progress: Progress) -> dict[str, Any]:
     return fields
 
 
-def cancel_waiting_calls(job_id: UUID, *, reason: str, now: datetime) -> list[UUID]:
-    """End at once every call of a job that no node is at; returns their ids. The job must be held alone."""
-    rows = Call.objects.select_for_update(no_key=True).filter(job_id=job_id, state__in=_WAITING).order_by("pk")
+def cancel_waiting_calls(job_id: UUID, *, reason: str, now: datetime, session: UUID | None = None) -> list[UUID]:
+    """End at once every call of a job, or of its `session`, that no node is at; returns their ids.
+
+    The job must be held alone.
+    """
+    whose = {"job_id": job_id} if session is None else {"session_id": session}
+    rows = Call.objects.select_for_update(no_key=True).filter(**whose, state__in=_WAITING).order_by("pk")
     ended = []
     for row in rows:
         call(row, CallState.CANCELED, reason=reason, now=now)

@@ -11,8 +11,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import IntegrityError
+from django.db.models import Q
 
 from base import db, ids
+from base.figures import plural
 from catalog.models import Agent, Function
 from catalog.queries import functions, switches
 from catalog.rules.agents import AgentSpec
@@ -21,14 +23,14 @@ from catalog.rules.estimates import Definition
 from catalog.rules.kept_agents import Unreadable, from_json
 from catalog.rules.platform import RESULT
 from catalog.rules.switching import Mode
-from jobs.models import Call, Driver, Hold, Job, JobCounter, Starter
+from jobs.models import Call, Driver, Hold, Job, JobCounter, Session, Starter
 from jobs.operations import cancel, events, intake, masking, moves
 from jobs.operations.platform import Platform
 from jobs.queries import locks, open_work
 from jobs.queries.tables import JOBS
 from jobs.rules import texts
 from jobs.rules.limits import CLIENT_IDLE
-from jobs.rules.states import CALL_FINAL, JOB_FINAL, CallState, Effect, JobState
+from jobs.rules.states import CALL_FINAL, JOB_FINAL, CallState, Effect, JobState, SessionState
 from jobs.rules.turns import Wanted
 from jobs.rules.why import Why
 
@@ -41,13 +43,16 @@ class NotTaken(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who calls: a token of a person, bound to one agent. `session` is its legacy MCP session, or empty."""
+    """Who calls: a token bound to one agent. `session` is its legacy MCP session, or empty.
+
+    `person` is whose token it is; None for that of a harness session, whose calls are of its job (RULES G4).
+    """
 
     tenant: UUID
     token_id: UUID
     name: str
     agent: str
-    person: int
+    person: int | None
     session: str = ""
 
 
@@ -62,7 +67,7 @@ class Offered:
 def offered(client: Client) -> list[Offered]:
     """What the client's agent is granted now, as its model is sent it, and `oz.result`. Raises `NotTaken`."""
     with db.read(client.tenant):
-        agent, spec = _agent(client)
+        agent, spec = _agent(client) if client.person is not None else _agent_of_session(client)
         granted = functions.granted(agent.pk)
         hints = dict(Function.objects.filter(pk__in=granted.values()).values_list("model_name", "annotations"))
         sent = Platform(Job(agent=agent), granted).sent(spec)
@@ -77,6 +82,8 @@ def submit(*, client: Client, want: Wanted, job_id: UUID | None = None) -> UUID:
 
     `want.model_call_id` is the client's own id of its request. Raises `NotTaken`.
     """
+    if client.person is None:
+        return _submit_in_session(client, want)
     try:
         return _submit(client, want, job_id)
     except IntegrityError:  # another request has opened the client's job just now
@@ -97,6 +104,46 @@ def _submit(client: Client, want: Wanted, job_id: UUID | None) -> UUID:
         JOBS.update(job.pk, {"idle_at": job.idle_at, "agent": agent.pk})
         (call,) = intake.submit(job=job, turn=None, wanted=[want], now=now)
         return call.pk
+
+
+def _submit_in_session(client: Client, want: Wanted) -> UUID:
+    """Take in a call of a harness's program, into the job that its session is of (RULES G4, K3)."""
+    with db.write(client.tenant, named="submit") as now:
+        locks.gate_shared()
+        job, session = _session(client)
+        _, spec = _agent_of(job)
+        if job.calls_made < spec.limits.calls:
+            (call,) = intake.submit(job=job, turn=None, wanted=[want], now=now, session=session)
+            return call.pk
+        limit = f"its agent may make {plural(spec.limits.calls, 'call')} (limits.calls)"
+        why, failed = Why.JOB_LIMIT, JobState.FAILED
+        cancel.end(job, ends_as=failed, reason=why, failure_kind="limit_calls", detail=limit, now=now)
+    raise NotTaken(f"This call was not made: {limit}, so its job is being stopped.")
+
+
+def _session(client: Client) -> tuple[Job, Session]:
+    """The running session whose token this is, and its job, both locked. Raises `NotTaken`."""
+    found = Session.objects.filter(token_id=client.token_id).values_list("pk", "job_id").first()
+    job = locks.job(found[1]) if found else None
+    session = locks.session(found[0]) if found else None
+    if job is None or session is None or (session.state, session.token_id) != (SessionState.RUNNING, client.token_id):
+        raise NotTaken("This call was not made: the session of this token is over.")
+    return _living(job), session
+
+
+def _agent_of_session(client: Client) -> tuple[Agent, AgentSpec]:
+    """A session keeps the version of its agent that its job started with."""
+    found = Session.objects.filter(token_id=client.token_id).select_related("job__agent").first()
+    if found is None:
+        raise NotTaken("The session of this token is over.")
+    return _agent_of(found.job)
+
+
+def _agent_of(job: Job) -> tuple[Agent, AgentSpec]:
+    try:
+        return job.agent, from_json(job.agent.definition)
+    except Unreadable as error:
+        raise NotTaken(f"This call was not made: {error}") from error
 
 
 def _agent(client: Client) -> tuple[Agent, AgentSpec]:
@@ -175,7 +222,8 @@ def call_of_request(*, client: Client, request: str) -> UUID | None:
     Clients that share a token without a session each number their requests from 1, so an id may not tell them apart.
     """
     with db.read(client.tenant):
-        mine = Call.objects.filter(job__token_id=client.token_id, job__client_session=client.session)
+        of_client = Q(job__token_id=client.token_id, job__client_session=client.session)
+        mine = Call.objects.filter(of_client | Q(session__token_id=client.token_id))
         found = mine.filter(model_call_id=request).exclude(state__in=CALL_FINAL).values_list("pk", flat=True)[:2]
         return found[0] if len(found) == 1 else None
 

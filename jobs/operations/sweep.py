@@ -19,8 +19,8 @@ from base.clock import boot_time
 from catalog.models import KillSwitch
 from catalog.rules.switching import Mode
 from catalog.rules.wire import Wire
-from jobs.models import Attempt, Call, Driver, Hold, Job, Node, Routine, Turn
-from jobs.operations import cancel, events, holds, moves, nodes, outside, routines, switches, turns, work
+from jobs.models import Attempt, Call, Driver, Hold, Job, Node, Routine, Session, Turn
+from jobs.operations import cancel, events, harness, holds, moves, nodes, outside, routines, switches, turns, work
 from jobs.queries import locks
 from jobs.rules.limits import CANCEL_PATIENCE, LEASE, SWEEP_GRACE
 from jobs.rules.orders import End, Outcome
@@ -65,6 +65,8 @@ class Sweeper:
                 (_switches_on, lambda tenant, switch: switches.apply(tenant=tenant, switch_id=switch, enough=enough)),
                 (_overdue_attempts, lambda tenant, attempt: _close(tenant, attempt, dice())),
                 (_overdue_turns, _lose_turn),
+                (_lost_sessions, lambda tenant, session: harness.lose(tenant=tenant, session_id=session)),
+                (_settled_sessions, lambda tenant, session: harness.settle(tenant=tenant, session_id=session)),
                 (_expired_holds, lambda tenant, hold: holds.expire(tenant=tenant, hold_id=hold)),
                 (_jobs_past_deadline, _end_at_limit),
                 (_idle_clients, outside.end_idle),
@@ -182,6 +184,16 @@ def _has_gone(node_id: UUID | None) -> bool:
     return node_id is not None and Node.objects.filter(pk=node_id, state__in=GONE).exists()
 
 
+def _lost_sessions(_now: datetime) -> QuerySet[Session]:
+    """Harness sessions whose node has gone (RULES K6)."""
+    return harness.lost_ones()
+
+
+def _settled_sessions(_now: datetime) -> QuerySet[Session]:
+    """Lost harness sessions whose last attempt has ended."""
+    return harness.settled_ones()
+
+
 def _expired_holds(now: datetime) -> QuerySet[Hold]:
     return Hold.objects.filter(closed_at__isnull=True, expires_at__lte=now).order_by("expires_at")
 
@@ -213,12 +225,14 @@ def _idle_clients(now: datetime) -> QuerySet[Job]:
 def _stalled_jobs(_now: datetime) -> QuerySet[Job]:
     """Live jobs with nothing open and no turn due: what judging at the last settle should never leave behind.
 
-    The job of an outside client runs on like that: its next call comes from there.
+    The job of an outside client runs on like that: its next call comes from there. So does one whose harness session
+    is open.
     """
     open_calls = Call.objects.filter(job=OuterRef("pk"), state__in=MOVING | ASKING)
     asked = Turn.objects.filter(job=OuterRef("pk"), state=TurnState.ASKED)
     live = Job.objects.filter(state__in=[JobState.RUNNING, JobState.WAITING, JobState.CANCELLING])
     live = live.exclude(driver=Driver.OUTSIDE, state=JobState.RUNNING)
+    live = live.exclude(pk__in=harness.open_ones().values("job_id"))
     return live.filter(~Exists(open_calls), ~Exists(asked), turn_due_at__isnull=True).order_by("id")
 
 

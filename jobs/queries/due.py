@@ -32,6 +32,13 @@ SELECT tenant_id, id FROM (
     FROM jobs_job j WHERE turn_due_at <= %s AND {paused.NOT_JOB}
 ) due ORDER BY place, turn_due_at LIMIT %s
 """  # noqa: S608 - only names of ours
+_SESSIONS = f"""
+SELECT tenant_id, id FROM (
+    SELECT s.tenant_id, s.id, s.due_at, row_number() OVER (PARTITION BY s.tenant_id ORDER BY s.due_at, s.id) AS place
+    FROM jobs_session s JOIN jobs_job j ON j.id = s.job_id
+    WHERE s.state = 'starting' AND s.due_at <= %s AND {paused.NOT_JOB}
+) due ORDER BY place, due_at LIMIT %s
+"""  # noqa: S608 - only names of ours
 
 
 def calls(*, most: int, full_tools: Collection[UUID] = (), taken: Collection[tuple[UUID, UUID]] = ()) -> list[Work]:
@@ -61,6 +68,12 @@ def turns(*, most: int) -> list[Work]:
     """At most `most` jobs whose turn is due."""
     with db.sweep() as now:
         return [(tenant, job) for tenant, job in prepared.fetch(_TURNS, [now, most])]
+
+
+def sessions(*, most: int) -> list[Work]:
+    """At most `most` harness sessions that may be started."""
+    with db.sweep() as now:
+        return [(tenant, session) for tenant, session in prepared.fetch(_SESSIONS, [now, most])]
 
 
 def measurements(*, most: int) -> list[Work]:

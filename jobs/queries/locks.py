@@ -7,8 +7,8 @@ from typing import Final
 from uuid import UUID
 
 from base import prepared
-from jobs.models import Attempt, Call, Hold, Job, Turn
-from jobs.queries.tables import ATTEMPTS, CALLS, HOLDS, JOBS, TURNS
+from jobs.models import Attempt, Call, Hold, Job, Session, Turn
+from jobs.queries.tables import ATTEMPTS, CALLS, HOLDS, JOBS, SESSIONS, TURNS
 from jobs.rules.states import CallState, JobState, NodeState
 
 _ALONE: Final = "FOR NO KEY UPDATE"
@@ -49,6 +49,16 @@ def job(job_id: UUID) -> Job | None:
 def job_for_turn(job_id: UUID) -> Job | None:
     """The job when a turn of it is due and nobody else is at it."""
     return JOBS.get(job_id, f"{_TURN_DUE} {_ALONE} SKIP LOCKED")
+
+
+def job_if_free(job_id: UUID) -> Job | None:
+    """The job, held alone, when nobody else is at it."""
+    return JOBS.get(job_id, f"{_ALONE} SKIP LOCKED")
+
+
+def session(session_id: UUID) -> Session | None:
+    """The harness session, held alone. Sessions are locked after their job, where calls are."""
+    return SESSIONS.get(session_id, _ALONE)
 
 
 def call(call_id: UUID) -> Call | None:

@@ -6,9 +6,10 @@ from typing import Final
 from uuid import UUID
 
 from base import prepared
+from jobs.models import Driver, Job
 from jobs.queries import paused
 from jobs.rules.limits import KEY_LIFE
-from jobs.rules.states import ASKING, MOVING, CallState, TurnState
+from jobs.rules.states import ASKING, MOVING, SESSION_FINAL, CallState, TurnState
 
 _LIVE: Final = ", ".join(f"'{state}'" for state in sorted(MOVING | ASKING))
 _OPEN: Final = f"""
@@ -20,6 +21,8 @@ _DUE: Final = f"""
 SELECT c.job_id, c.function_id FROM jobs_call c JOIN jobs_job j ON j.id = c.job_id
 WHERE c.id = %s AND c.due_at <= %s AND c.function_id IS NOT NULL AND c.state IN ({_CLAIMABLE}) AND {paused.NOT_CALL}
 """  # noqa: S608 - only words of ours
+_OVER: Final = ", ".join(f"'{state}'" for state in sorted(SESSION_FINAL))
+_SESSION: Final = f"SELECT 1 FROM jobs_session WHERE job_id = %s AND state NOT IN ({_OVER})"  # noqa: S608 - only words of ours
 _OLD: Final = "SELECT 1 FROM jobs_attempt WHERE call_id = %s AND number = 1 AND started_at < %s"
 _AGAIN: Final = "SELECT 1 FROM jobs_hold WHERE call_id = %s AND answer = 'again' LIMIT 1"
 
@@ -30,6 +33,11 @@ def of(job_id: UUID) -> tuple[frozenset[CallState], bool]:
     assert found is not None  # noqa: S101 - a SELECT without FROM has a row
     states, asked = found
     return frozenset(map(CallState, states)), asked
+
+
+def has_session(job: Job) -> bool:
+    """Whether a harness session of the job is open, so that its program may still run."""
+    return job.driver == Driver.HARNESS and prepared.fetch_one(_SESSION, [job.pk]) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+
 from base import db
 from jobs.models import Attempt, Call
 from jobs.queries import history
@@ -56,7 +58,7 @@ def standings(calls: Collection[UUID]) -> Mapping[UUID, Standing]:
 def answered(tenant: UUID, token_id: UUID, call_id: UUID) -> Answered | None:
     """What a call of this token stands at or came to; None when the token has made no such call."""
     with db.read(tenant):
-        found = Call.objects.filter(pk=call_id, job__token_id=token_id)
+        found = Call.objects.filter(Q(job__token_id=token_id) | Q(session__token_id=token_id), pk=call_id)
         call = found.select_related("result_body", "arguments_body").first()
         if call is None:
             return None

@@ -20,6 +20,8 @@ ANSWERS: Final = {
     "deny": "denied",
     "happened": "it happened, said",
     "again": "run again, said",
+    "start_again": "program started again, said",
+    "finished": "it is finished, said",
     "stop": "job stopped",
 }
 

@@ -3,10 +3,11 @@
 from typing import Final
 
 from base.prepared import Table
-from jobs.models import Attempt, Call, Event, Hold, Job, Turn
+from jobs.models import Attempt, Call, Event, Hold, Job, Session, Turn
 
 JOBS: Final = Table(Job)
 TURNS: Final = Table(Turn)
+SESSIONS: Final = Table(Session)
 CALLS: Final = Table(Call)
 ATTEMPTS: Final = Table(Attempt)
 HOLDS: Final = Table(Hold)

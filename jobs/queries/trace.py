@@ -14,6 +14,7 @@ from jobs.models import Attempt, Call, Driver, Hold, Job, JobCounter, Turn
 from jobs.queries import history, stopping
 from jobs.queries.drawing import Drawing, Drawn
 from jobs.queries.lists import why_it_ended
+from jobs.queries.sessions import SessionLine, session_of
 from jobs.queries.standstill import Standstill
 from jobs.queries.started import WITH, Started, started
 from jobs.queries.story import Says, says_of
@@ -134,6 +135,7 @@ class Trace:
     earlier: int
     before: int | None
     after: int | None
+    session: SessionLine | None = None
 
     @property
     def continued(self) -> int:
@@ -162,6 +164,7 @@ def trace(
         veil = Veil.over(role)
         stories = {call.pk: veil.says(call, says_of(call, attempts[call.pk], holds[call.pk], still)) for call in calls}
         head, stands = _head(job, tokens=_tokens(job_id)), still.why_no_turn()
+        session = session_of(job, run)
         after = calls[-1].activity + 1 if calls and _goes_on(calls[-1]) else None
     origin = turns[0].asked_at if turns and (first > 1 or run) else job.created_at
     drawing = Drawing(turns, calls, attempts, origin=origin, end=_end_of(job, run, turns) or now)
@@ -180,6 +183,7 @@ def trace(
         earlier=first - 1,
         before=max(1, first - WINDOW) if first > 1 else None,
         after=after,
+        session=session,
     )
 
 

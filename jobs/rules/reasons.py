@@ -28,6 +28,7 @@ class Reason(StrEnum):
     STOPPED_CANCEL = "stopped_cancel"
     STOPPED_SWITCH = "stopped_switch"
     STOPPED_LIMIT = "stopped_limit"
+    STOPPED_SESSION = "stopped_session"
 
 
 SENTENCES: Final[dict[Reason, str]] = {
@@ -52,10 +53,13 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.STOPPED_CANCEL: "It was stopped because its job was cancelled.",
     Reason.STOPPED_SWITCH: "It was stopped by a kill switch.",
     Reason.STOPPED_LIMIT: "It was stopped because its job reached a limit.",
+    Reason.STOPPED_SESSION: "It was stopped because the program that asked for it was lost with its node.",
 }
 
 # what an attempt may be told to stop for; one whose node was declared lost is no longer that node's own
-STOPS: Final = frozenset({Reason.STOPPED_CANCEL, Reason.STOPPED_SWITCH, Reason.STOPPED_LIMIT, Reason.NODE_LOST})
+STOPS: Final = frozenset(
+    {Reason.STOPPED_CANCEL, Reason.STOPPED_SWITCH, Reason.STOPPED_LIMIT, Reason.STOPPED_SESSION, Reason.NODE_LOST}
+)
 
 
 def sentence(code: str) -> str:

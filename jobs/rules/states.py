@@ -132,10 +132,11 @@ HOLD_STARTS: frozenset[HoldState] = frozenset({H.OPEN})
 HOLD_MOVES: Mapping[HoldState, frozenset[HoldState]] = {H.OPEN: frozenset({H.ANSWERED, H.WITHDRAWN, H.EXPIRED})}
 SESSION_STARTS: frozenset[SessionState] = frozenset({S.STARTING})
 SESSION_MOVES: Mapping[SessionState, frozenset[SessionState]] = {
-    S.STARTING: frozenset({S.RUNNING}),
-    S.RUNNING: frozenset({S.ENDED, S.LOST}),
+    S.STARTING: frozenset({S.RUNNING, S.STOPPED}),
+    S.RUNNING: frozenset({S.ENDED, S.LOST, S.STOPPED}),
     S.LOST: frozenset({S.SETTLING}),
     S.SETTLING: frozenset({S.STARTING, S.ASKING, S.STOPPED}),
+    S.ASKING: frozenset({S.STARTING, S.ENDED, S.STOPPED}),
 }
 TURN_STARTS: frozenset[TurnState] = frozenset({T.ASKED})
 TURN_MOVES: Mapping[TurnState, frozenset[TurnState]] = {
@@ -151,6 +152,7 @@ NODE_MOVES: Mapping[NodeState, frozenset[NodeState]] = {
 
 CALL_FINAL: frozenset[CallState] = frozenset(C) - CALL_MOVES.keys()
 JOB_FINAL: frozenset[JobState] = frozenset(J) - JOB_MOVES.keys()
+SESSION_FINAL: frozenset[SessionState] = frozenset(S) - SESSION_MOVES.keys()
 MOVING: frozenset[CallState] = frozenset({C.QUEUED, C.RUNNING, C.RETRYING, C.CANCELLING})
 ASKING: frozenset[CallState] = frozenset({C.HELD, C.UNKNOWN})
 

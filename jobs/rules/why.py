@@ -41,6 +41,10 @@ class Why(StrEnum):
     CALL_ENDED = "call_ended"
     CLIENT_CANCELLED = "client_cancelled"
     CLIENT_IDLE = "client_idle"
+    SESSION_LOST = "session_lost"
+    STARTED_AGAIN = "started_again"
+    STARTED_AGAIN_BY_PERSON = "started_again_by_person"
+    FINISHED = "finished"
 
 
 SENTENCES: Final[dict[Why, str]] = {
@@ -73,6 +77,10 @@ SENTENCES: Final[dict[Why, str]] = {
     Why.CALL_ENDED: "Its one call did not succeed.",
     Why.CLIENT_CANCELLED: "The client that asked for it cancelled it.",
     Why.CLIENT_IDLE: "Its client made no call for 30 minutes.",
+    Why.SESSION_LOST: "The program that asked for it was lost with its node.",
+    Why.STARTED_AGAIN: "Its program was started again, since all it had called may be called again.",
+    Why.STARTED_AGAIN_BY_PERSON: "A person had its program started again.",
+    Why.FINISHED: "A person says that it is finished.",
     Why.OLD_KEY: "It may have acted, and its key is so old that the service may have forgotten it.",
 }
 

@@ -28,6 +28,12 @@ def prove(**_: object) -> None:
         here.consumed()
 
 
+@shared_task(name=wake.RUN_SESSION, ignore_result=True)  # type: ignore[untyped-decorator]
+def run_session(*, tenant: str, row: str, **_: object) -> None:
+    """A harness session may be started somewhere."""
+    _offer(wake.RUN_SESSION, tenant, row)
+
+
 def _offer(kind: str, tenant: str, row: str) -> None:
     here = host.hosted()
     if here is not None:

@@ -35,6 +35,7 @@ from jobs.operations import nodes, turns, work
 from jobs.rules.orders import End, Outcome, Result
 from jobs.rules.reasons import Reason
 from jobs.tasks import measuring
+from jobs.tasks.harnesses import Harnesses
 from jobs.tasks.pulse import Pulse
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,8 @@ class Host:
 
     def __init__(self, *, name: str, call_slots: int = CALL_SLOTS, turn_slots: int = TURN_SLOTS) -> None:
         self.name: Final = name
-        self.node: Final = Node(on_late=self._keep_late)
+        self.harnesses: Final = Harnesses(self)
+        self.node: Final = Node(on_late=self._keep_late, on_program_end=self.harnesses.ended)
         self._slots: Final = {wake.RUN_CALL: call_slots, wake.RUN_TURN: turn_slots}
         self._work: Final = {wake.RUN_CALL: self._run_call, wake.RUN_TURN: self._run_turn}
         self._at: Final[dict[str, set[UUID]]] = {wake.RUN_CALL: set(), wake.RUN_TURN: set()}
@@ -131,7 +133,9 @@ class Host:
         self._given_up.set()
 
     def offer(self, kind: str, tenant: UUID, row: UUID) -> bool:
-        """Take a due call or turn if there is a free slot; False when there is none."""
+        """Take a due call, turn or harness session if there is a free slot; False when there is none."""
+        if kind == wake.RUN_SESSION:
+            return not self._stopping.is_set() and self.harnesses.offer(tenant, row)
         with self._lock:
             at = self._at[kind]
             if self._stopping.is_set() or row in at or len(at) >= self._slots[kind]:
@@ -165,10 +169,16 @@ class Host:
         with self._lock:
             return list(self._questions.values())
 
-    def soon(self, act: Callable[[], None]) -> None:
-        """Do something outside the pulse, on one of this host's threads."""
-        if not self._stopping.is_set():
-            self._pool.submit(self._guarded, act)
+    def soon(self, act: Callable[[], None]) -> bool:
+        """Do something outside the pulse, on one of this host's threads; False, and nothing, once it is stopping."""
+        if self._stopping.is_set():
+            return False
+        self._pool.submit(self._guarded, act)
+        return True
+
+    def finish(self, act: Callable[[], None]) -> None:
+        """The same for what must be done also while this host is stopping: it is waited for."""
+        self._pool.submit(self._guarded, act)
 
     def consumed(self) -> None:
         """A message of the broker has reached this node."""

@@ -83,6 +83,7 @@ class Pulse:
                     self._flush_progress,
                     self._stop_attempts,
                     self._look_after_questions,
+                    self._host.harnesses.look_after,
                     self._end_servers_without_work,
                     self._keep_logs,
                     self._sweep,
@@ -214,6 +215,10 @@ class Pulse:
         if free:
             for tenant, job_id in due.turns(most=free):
                 host.offer(wake.RUN_TURN, tenant, job_id)
+        free = host.harnesses.free()
+        if free:
+            for tenant, session_id in due.sessions(most=free):
+                host.offer(wake.RUN_SESSION, tenant, session_id)
 
 
 def _shown(server: ServerStatus) -> dict[str, Any]:

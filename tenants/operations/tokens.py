@@ -14,7 +14,7 @@ from tenants.operations import audit
 from tenants.operations.invitations import hash_of
 from tenants.queries.seats import Seat
 from tenants.queries.tokens import why_not_start
-from tenants.rules.bearers import ENDS, LEAST_PATIENCE, MOST_PATIENCE, PATIENCE, Scope
+from tenants.rules.bearers import ENDS, LEAST_PATIENCE, MOST_PATIENCE, PATIENCE, SESSION_PATIENCE, Scope
 from tenants.rules.pace import Pace, pace
 from tenants.rules.who import Actor
 
@@ -88,6 +88,30 @@ def revoke(*, tenant: UUID, token_id: UUID, owner: int | None, actor: Actor) -> 
         row.save(update_fields=["revoked_at"])
         audit.record(actor, "token.revoked", f"token {row.name}", before={"scopes": row.scopes, "agent": row.agent})
         return row.name
+
+
+def for_session(*, token: str, name: str, agent: str) -> UUID:
+    """Keep the hash of a harness session's own token, which can only call its agent's tools (RULES G4).
+
+    Demands an open write. Nobody made it and no page lists it: it ends with the session (`end_of_session`).
+    """
+    now = db.must_write()
+    row = ApiToken.objects.create(
+        tenant_id=db.writing_tenant(),
+        token_hash=hash_of(token),
+        ends=token[-ENDS:],
+        name=name[:MOST_NAME],
+        scopes=[Scope.CALL.value],
+        agent=agent,
+        created_at=now,
+        patience=SESSION_PATIENCE,
+    )
+    return row.pk
+
+
+def end_of_session(token_id: UUID) -> None:
+    """Let a session's token count no more. Demands an open write; twice is no error."""
+    ApiToken.objects.filter(pk=token_id, revoked_at__isnull=True).update(revoked_at=db.must_write())
 
 
 def used(*, tenant: UUID, token_id: UUID, last: datetime | None, now: datetime) -> None:

@@ -11,6 +11,7 @@ from tenants.queries.seats import Seat, seats_of
 from tenants.rules.bearers import PATIENCE
 
 MOST = 500
+NOBODY = 0  # no person has this id
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,10 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """Who a shown token counts as, and what it may be used for. `agent` is the one it is bound to, or empty."""
+    """Who a shown token counts as, and what it may be used for. `agent` is the one it is bound to, or empty.
+
+    `of_session` says that it is a harness session's: it counts as nobody, whose seat may do nothing (RULES G4).
+    """
 
     seat: Seat
     token_id: UUID
@@ -42,12 +46,13 @@ class Bearer:
     now: datetime
     name: str = ""
     patience: int = PATIENCE
+    of_session: bool = False
 
 
 def tokens_of(seat: Seat) -> tuple[Sequence[TokenRow], datetime]:
     """The tokens that somebody may see, the newest first: an admin everybody's, others their own. And the time."""
     with db.read(seat.tenant) as now:
-        rows = ApiToken.objects.select_related("created_by").order_by("-created_at")
+        rows = ApiToken.objects.filter(created_by__isnull=False).select_related("created_by").order_by("-created_at")
         if not seat.may(Role.ADMIN):
             rows = rows.filter(created_by_id=seat.person_id)
         return [_row(row, seat, now) for row in rows[:MOST]], now
@@ -57,12 +62,19 @@ def bearer(token_hash: str) -> Bearer | None:
     """Whom the token of this hash belongs to by now; None when it counts for nothing, whatever the reason."""
     with db.read_as_bearer(token_hash) as now:
         row = ApiToken.objects.filter(token_hash=token_hash).first()
-    live = row is not None and row.revoked_at is None and (row.expires_at is None or row.expires_at > now)
-    places = seats_of(row.created_by_id if row is not None else 0)
-    seat = next((place for place in places if row is not None and place.tenant == row.tenant_id), None)
-    if row is None or not live or seat is None:
+    if row is None or row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
         return None
-    return Bearer(seat, row.pk, frozenset(row.scopes), row.agent, row.used_at, now, row.name, row.patience)
+    seat = _seat(row)
+    if seat is None:
+        return None
+    of_session, scopes = row.created_by_id is None, frozenset(row.scopes)
+    return Bearer(seat, row.pk, scopes, row.agent, row.used_at, now, row.name, row.patience, of_session)
+
+
+def _seat(row: ApiToken) -> Seat | None:
+    if row.created_by_id is None:
+        return Seat(NOBODY, "", row.tenant_id, "", "", Role.VIEWER)
+    return next((place for place in seats_of(row.created_by_id) if place.tenant == row.tenant_id), None)
 
 
 def why_not_start(seat: Seat) -> str | None:
@@ -78,7 +90,7 @@ def _row(row: ApiToken, seat: Seat, now: datetime) -> TokenRow:
         ends=row.ends,
         scopes=tuple(row.scopes),
         agent=row.agent,
-        person=row.created_by.get_username(),
+        person=row.created_by.get_username() if row.created_by else "",
         is_mine=row.created_by_id == seat.person_id,
         created_at=row.created_at,
         used_at=row.used_at,

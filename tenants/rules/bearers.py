@@ -24,6 +24,7 @@ class Scope(StrEnum):
 
 
 PATIENCE: Final = 45  # seconds that a client waits for a call when nothing else is said (RULES G5)
+SESSION_PATIENCE: Final = 240  # the same of a harness session's program
 LEAST_PATIENCE: Final = 5
 MOST_PATIENCE: Final = 3_600
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -26,7 +26,7 @@ from base import db
 from catalog.models import Listing, Stage, Tool
 from catalog.operations import plugins
 from jobs.models import Attempt, Call, Hold, Job, Node, Starter
-from jobs.operations import intake
+from jobs.operations import cancel, intake
 from jobs.rules.states import JOB_FINAL, NodeState
 from studio import celery, embedded
 from tenants.rules.who import SYSTEM, Actor
@@ -165,6 +165,7 @@ class Stand:
         self.home = home
         self.tenant = a_tenant("drills")
         self.person = a_person(self.tenant)
+        self.address = ""  # of the studio's web process, when the test has one; set it before the first node
         self._nodes: list[RunningNode] = []
         self._nursery: Nursery | None = None
 
@@ -174,7 +175,8 @@ class Stand:
         """The environment of a process of this studio; the services' addresses are in its state folder."""
         rest = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         # one key for all processes of a studio, and this is one of them: a node opens what is put into the vault here
-        return rest | {"OZ0_HOME": str(self.home), "OZ0_SECRET_KEY": settings.SECRET_KEY, "PYTHONUNBUFFERED": "1"}
+        ours = {"OZ0_HOME": str(self.home), "OZ0_SECRET_KEY": settings.SECRET_KEY, "PYTHONUNBUFFERED": "1"}
+        return rest | ours | ({"OZ0_URL": self.address} if self.address else {})
 
     @property
     def nursery(self) -> Nursery:
@@ -215,10 +217,17 @@ class Stand:
 
     # --- the plugin ----------------------------------------------------------------------------------------------
 
-    def use_plugin(self, *flags: str, timeout: float = 5, slots: int = 16, minutes: int = DAY) -> None:
+    def use_plugin(
+        self,
+        *flags: str,
+        timeout: float = 5,
+        slots: int = 16,
+        minutes: int = DAY,
+        files: Mapping[str, str] | None = None,
+    ) -> None:
         """Make billing, watched, the tenant's plugin. `flags` are those of `tests/servers/watched_billing.py`.
 
-        `timeout` is in seconds; `minutes` is how long a job of it may take.
+        `timeout` is in seconds; `minutes` is how long a job of it may take. `files` are what else lies in its folder.
         """
         folder = self.home / "source"
         shutil.rmtree(folder, ignore_errors=True)
@@ -233,6 +242,8 @@ class Stand:
             (folder / "agents" / f"{name}.yaml").write_text(
                 AGENT.format(name=name, turns=text.rstrip(), minutes=minutes)
             )
+        for name, text in (files or {}).items():
+            (folder / name).write_text(text)
         plugins.register(tenant=self.tenant, folder=folder, home=self.home, actor=SYSTEM)
 
     def until_listed(self) -> None:
@@ -271,11 +282,15 @@ class Stand:
 
     # --- work ----------------------------------------------------------------------------------------------------
 
-    def start(self, agent: str) -> UUID:
-        """A job that a person starts."""
+    def start(self, agent: str, **given: Any) -> UUID:
+        """A job that a person starts, with this input."""
         return intake.start_job(
-            tenant=self.tenant, agent=agent, given={}, starter=Starter.PERSON, person=self.person, title="A drill"
+            tenant=self.tenant, agent=agent, given=given, starter=Starter.PERSON, person=self.person, title="A drill"
         )
+
+    def cancel(self, job: UUID) -> None:
+        """A person cancels a job."""
+        cancel.cancel_job(tenant=self.tenant, job_id=job, by=Actor("pat", "link, 127.0.0.1", self.person))
 
     def job(self, job: UUID) -> Job:
         """A job as it is now."""

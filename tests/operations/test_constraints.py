@@ -19,14 +19,15 @@ from base import db, ids
 from catalog.models import Arrival, Came, Credential, EntryApproval, LintFinding, LintReport, Scope, ServerLog, Skill
 from catalog.operations import connections, signing_in
 from catalog.operations.connections import Given
-from jobs.models import Body, Call, Hold, Hook, HookDelivery, Job, Starter, Turn
-from jobs.operations import exporting, outside, routines, turns
+from jobs.models import Body, Call, Hold, Hook, HookDelivery, Job, Session, Starter, Turn
+from jobs.operations import exporting, harness, intake, outside, routines, turns
 from jobs.operations.bodies import LARGE
 from jobs.rules.orders import End
 from jobs.rules.turns import Wanted
 from studio.embedded import Postgres
 from tenants.models import ApiToken, Identity, Invitation
 from tenants.operations import vault
+from tenants.rules.bearers import DRAWN, written
 from tenants.rules.who import Actor
 from tests.builders import (
     World,
@@ -130,6 +131,7 @@ def a_full_world(slug: str) -> World:
     for session in ("", "of a client outside"):
         client = outside.Client(world.tenant, token.pk, "t", world.agent, world.person, session)
         outside.submit(client=client, want=Wanted("shop__look", {}, "n:1"))
+    a_session(world, slug)
     notices.note_due()  # a notice that carries another
     return world
 
@@ -156,6 +158,21 @@ def started_by_themselves(world: World, actor: Actor) -> None:
         )
         Job.objects.filter(pk=event).update(hook=hook)
         Job.objects.filter(pk=by_token).update(start_token=ApiToken.objects.get())
+
+
+def a_session(world: World, slug: str) -> None:
+    """A harness session that runs, and a call of its program."""
+    an_agent(world.tenant, "program", harness=("/bin/false",))
+    who: dict[str, Any] = {"given": {}, "starter": Starter.PERSON, "person": world.person}
+    job = intake.start_job(tenant=world.tenant, agent="program", **who)
+    with db.read(world.tenant):
+        session = Session.objects.get(job_id=job).pk
+    token = written((slug * DRAWN)[:DRAWN])
+    assert harness.start(tenant=world.tenant, session_id=session, node_id=world.node, token=token)
+    with db.read(world.tenant):
+        token_id = Session.objects.values_list("token_id", flat=True).get(pk=session)
+    client = outside.Client(world.tenant, token_id, "program", "program", None)
+    outside.submit(client=client, want=Wanted("shop__look", {}))
 
 
 @pytest.fixture(scope="module")

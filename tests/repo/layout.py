@@ -35,6 +35,7 @@ LEAVES: Final = frozenset(
         "addresses",
         "api_words",
         "bounded_body",
+        "bridge",
         "canonical",
         "children",
         "clock",

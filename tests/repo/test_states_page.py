@@ -34,10 +34,11 @@ AGREED: Mapping[str, Mapping[str, str]] = {
     },
     "session": {
         "new": "starting",
-        "starting": "running",
-        "running": "ended lost",
+        "starting": "running stopped",
+        "running": "ended lost stopped",
         "lost": "settling",
         "settling": "starting asking stopped",
+        "asking": "starting ended stopped",
     },
     "turn": {
         "new": "asked",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.rules.keys import activity_key
+from jobs.rules.keys import activity_key, session_key
 
 JOB = "job_01k6f4n7qzej9ta3gk1fy33rxa"
 
@@ -24,3 +24,11 @@ def test_no_two_calls_of_a_job_share_a_key(places: list[tuple[int, int]]) -> Non
     keys = {activity_key(JOB, run_number=run, activity=activity) for run, activity in places}
     assert len(keys) == len(places)
     assert all(re.fullmatch(r"[a-z0-9_/]+", key) for key in keys)
+
+
+@pytest.mark.rule("K3")
+def test_a_sessions_key_is_its_number_the_function_the_beginning_of_the_digest_and_the_count() -> None:
+    digest = "0123456789abcdef" * 4
+    where = {"session": 1, "function": "charge", "digest": digest, "k": 2}
+    assert session_key(JOB, run_number=0, **where) == f"{JOB}/s1/charge#{digest[:32]}/2"
+    assert session_key(JOB, run_number=3, **where) == f"{JOB}/r3/s1/charge#{digest[:32]}/2"
