@@ -46,7 +46,7 @@ from tests.builders import (
 )
 from tests.catalogs import a_many_tool, a_remote_tool
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]  # many pages, each in every look
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(700)]  # many pages, each in every look
 
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 860}
