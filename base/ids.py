@@ -23,6 +23,7 @@ TOKEN: Final = "tok"  # noqa: S105 - the word before an id
 SECRET: Final = "secret"  # noqa: S105
 CHANNEL: Final = "chan"
 NOTICE: Final = "ntc"
+LOGIN: Final = "login"
 ROUTINE: Final = "routine"
 HOOK: Final = "hook"
 RUN: Final = "run"

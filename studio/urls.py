@@ -25,7 +25,7 @@ from jobs.api import hooks as incoming
 from jobs.views import exporter, hooks, routines, starting, trace
 from jobs.views import lists as jobs
 from studio import api, pages
-from tenants.views import account, audit, joining, people, programs, provider, sign_in, workspaces
+from tenants.views import account, audit, joining, logins, people, programs, provider, sign_in, workspaces
 from tenants.views import tokens as tokens_of_people
 
 
@@ -45,6 +45,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sign-in/", sign_in.sign_in_page, name="sign-in"),
     path("sign-in/link/<str:token>/", sign_in.sign_in_link, name="sign-in-link"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),
+    path("login/", logins.ask_login, name="login-ask"),
+    path("login/take/", logins.take_login, name="login-take"),
+    path("login/end/", logins.end_login, name="login-end"),
+    path("login/<str:shown>/", logins.login, name="login"),
     path("jobs/", jobs.jobs, name="jobs"),
     path("jobs/new/", starting.new_job, name="new-job"),
     path("jobs/<str:shown>/", trace.job, name="job"),

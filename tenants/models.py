@@ -141,6 +141,7 @@ class ApiToken(TenantRow):
         default=45, help_text="seconds for which its client waits for a call to end (RULES G5)"
     )
     paced_until = models.DateTimeField(null=True, help_text="how far its questions reach (tenants.rules.pace)")
+    as_person = models.BooleanField(default=False, help_text="of `oz0 login`: what it starts, its person has started")
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -149,6 +150,37 @@ class ApiToken(TenantRow):
                 name="api_token_of_nobody_only_calls",
             ),
         ]
+
+
+class LoginAsk(models.Model):
+    """A command that asks for a token, and what a person has said to that. It belongs to no tenant until then."""
+
+    id = models.UUIDField(primary_key=True, default=ids.new, editable=False)
+    code = models.CharField(max_length=16, help_text="what the command and the page show alike")
+    challenge = models.CharField(max_length=64, help_text="SHA-256 of what only the command knows")
+    machine = models.CharField(max_length=80, help_text="as it names itself")
+    address = models.CharField(max_length=64)
+    asked_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    answered_at = models.DateTimeField(null=True)
+    allowed = models.BooleanField(default=False)
+    person = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="+")
+    place = models.ForeignKey(Tenant, null=True, on_delete=models.PROTECT, related_name="+")
+    how = models.CharField(max_length=200, blank=True, help_text="how the person had signed in, and from where")
+    taken_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=models.Q(answered_at__isnull=True, person__isnull=True, place__isnull=True, allowed=False)
+                | models.Q(answered_at__isnull=False, person__isnull=False, place__isnull=False),
+                name="login_answered_by_someone",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(taken_at__isnull=True) | models.Q(allowed=True), name="login_taken_when_allowed"
+            ),
+        ]
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["expires_at"], name="login_expiry")]
 
 
 class Secret(TenantRow):

@@ -38,10 +38,12 @@ def make(
     days: int | None,
     actor: Actor,
     patience: int = PATIENCE,
+    as_person: bool = False,
 ) -> UUID:
     """Keep the hash of a new token for whose seat it is; `days` is None for one that lasts. Raises `BadToken`.
 
-    `patience` is for how many seconds its client waits for a call (RULES G5).
+    `patience` is for how many seconds its client waits for a call (RULES G5). What one of `oz0 login` starts,
+    `as_person`, counts as started by the person, who is there to answer for it.
     """
     name = name.strip()
     if not name or len(name) > MOST_NAME:
@@ -71,6 +73,7 @@ def make(
             created_at=now,
             expires_at=None if days is None else now + timedelta(days=days),
             patience=patience,
+            as_person=as_person,
         )
         after = {"scopes": row.scopes, "agent": agent, "expires_at": row.expires_at and row.expires_at.isoformat()}
         audit.record(actor, "token.made", f"token {name}", after=after)

@@ -47,6 +47,7 @@ class Bearer:
     name: str = ""
     patience: int = PATIENCE
     of_session: bool = False
+    as_person: bool = False
 
 
 def tokens_of(seat: Seat) -> tuple[Sequence[TokenRow], datetime]:
@@ -67,8 +68,8 @@ def bearer(token_hash: str) -> Bearer | None:
     seat = _seat(row)
     if seat is None:
         return None
-    of_session, scopes = row.created_by_id is None, frozenset(row.scopes)
-    return Bearer(seat, row.pk, scopes, row.agent, row.used_at, now, row.name, row.patience, of_session)
+    kept = (row.name, row.patience, row.created_by_id is None, row.as_person)
+    return Bearer(seat, row.pk, frozenset(row.scopes), row.agent, row.used_at, now, *kept)
 
 
 def _seat(row: ApiToken) -> Seat | None:

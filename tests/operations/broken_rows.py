@@ -80,6 +80,8 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "job_one_open_of_a_client": change("jobs_job", "client_session <> ''", client_session="''"),
     "job_started_once": "UPDATE jobs_job SET start_key = 'form 1'",
     "job_started_through": change("jobs_job", "routine_id IS NOT NULL", starter="'event'"),
+    "login_answered_by_someone": "UPDATE tenants_loginask SET person_id = null",
+    "login_taken_when_allowed": "UPDATE tenants_loginask SET taken_at = now(), allowed = false",
     "routine_name_once": copy("jobs_routine"),
     "routine_missed": change("jobs_routine", "true", missed="'forget'"),
     "routine_overlap": change("jobs_routine", "true", overlap="'wait'"),

@@ -26,7 +26,8 @@ from jobs.rules.orders import End
 from jobs.rules.turns import Wanted
 from studio.embedded import Postgres
 from tenants.models import ApiToken, Identity, Invitation
-from tenants.operations import vault
+from tenants.operations import logins, vault
+from tenants.queries.seats import seats_of
 from tenants.rules.bearers import DRAWN, written
 from tenants.rules.who import Actor
 from tests.builders import (
@@ -138,6 +139,8 @@ def a_full_world(slug: str) -> World:
 
 def started_by_themselves(world: World, actor: Actor) -> None:
     """A routine, a hook and a token, each with a job that they have started."""
+    asked = logins.ask(challenge="0" * 64, code="B" * 8, machine="m", address="::1")
+    logins.answer(ask=asked.id, seat=seats_of(world.person)[0], allow=True, actor=actor)
     wanted = routines.Wanted("nightly", "clerk", "0 3 * * *", "UTC")
     routine = routines.make(tenant=world.tenant, wanted=wanted, person=world.person, actor=actor)
     routines.run_now(tenant=world.tenant, routine=routine, person=world.person, once="", actor=actor)

@@ -22,7 +22,7 @@ from jobs.models import Call
 from jobs.operations import hooks as hooks_of
 from jobs.operations import routines as routines_of
 from tenants.models import ApiToken, Invitation, Membership, Secret
-from tenants.operations import invitations, tokens, vault
+from tenants.operations import invitations, logins, tokens, vault
 from tenants.queries.seats import seats_of
 from tenants.rules.bearers import written
 from tenants.rules.who import Actor
@@ -46,6 +46,7 @@ KINDS: Final = (
     ("calls/", "shown", "call"),
     ("routines/", "shown", "routine"),
     ("events/", "shown", "hook"),
+    ("login/", "shown", "login"),
     ("hooks/", "shown", "hook address"),
     ("approvals/", "shown", "hold"),
     ("catalog/tools/", "slug", "tool"),
@@ -71,7 +72,7 @@ KINDS: Final = (
     ("sign-in/with/", "provider_id", "provider"),
 )
 # Of these there is no foreign one: they are the studio's, or are known by a secret alone.
-NOBODYS: Final = frozenset({"rest", "hook address", "sign-in link", "provider", "invitation address"})
+NOBODYS: Final = frozenset({"rest", "hook address", "login", "sign-in link", "provider", "invitation address"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,10 @@ WRITES: Final[dict[str, Form]] = {
     "hook-secret": Form("operator"),
     "remove-hook": Form("operator"),
     "hook": Form(SELF),  # whoever signs
+    "login": Form(SELF, {"answer": "allow"}),
+    "login-ask": Form(SELF),
+    "login-take": Form(SELF),
+    "login-end": Form(SELF),
     "hold": Form("operator", {"answer": "approve"}, NOT_AS_SHOWN),
     "group": Form("operator", {"answer": "happened"}, NOT_AS_SHOWN),
     "several": Form("operator", {"do": "deny"}, (400, 403, 409, 422)),
@@ -261,6 +266,7 @@ def a_ground(slug: str) -> Ground:
         "": "",
         "routine": ids.show(ids.ROUTINE, routine),
         "hook": ids.show(ids.HOOK, hook),
+        "login": ids.show(ids.LOGIN, logins.ask(challenge="0" * 64, code="B" * 8, machine=slug, address="::1").id),
         "hook address": ids.show(ids.HOOK, hook),
         "job": ids.show(ids.JOB, see(world, Call, call).job_id),
         "call": ids.show(ids.CALL, call),

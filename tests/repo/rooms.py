@@ -21,6 +21,7 @@ ASYNC: Final = (
     "jobs/node/",
     "jobs/sessions/",
     "studio/asgi.py",
+    "studio/cli/_far.py",
 )
 TRANSACTIONS: Final = ("base/db.py",)
 OUTBOUND: Final = "base/outbound.py"
