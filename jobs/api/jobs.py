@@ -61,7 +61,7 @@ def start(
             tenant=asker.seat.tenant,
             agent=job.agent,
             given=job.input,
-            starter=Starter.API_KEY,
+            starter=Starter.PERSON if asker.as_person else Starter.API_KEY,
             person=asker.seat.person_id,
             title=job.title.strip(),
             start_key=sha256(f"{asker.token_id} {key}".encode()).hexdigest() if key else "",
@@ -122,7 +122,8 @@ def cancel(request: HttpRequest, shown: str) -> Any:
     found = _head(asker, job_id)
     if found.state is JobState.CANCELLING:
         return Status(HTTPStatus.ACCEPTED, _told(found))
-    started_it = found.starter == Starter.API_KEY and found.started_by_id == asker.seat.person_id
+    by_token = found.starter == Starter.API_KEY or found.started.by == "token"
+    started_it = by_token and found.started_by_id == asker.seat.person_id
     if why_not := why_not_stop(found.state, operator=False, started_it=started_it):
         if found.over:
             raise Refused(HTTPStatus.CONFLICT, why_not)

@@ -85,6 +85,7 @@ class Asker:
     agent: str
     token_id: UUID | None
     counts: Callable[[], bool]
+    as_person: bool = False  # by `oz0 login`: its person is there to answer for what is started
 
 
 def asker_of(request: HttpRequest) -> Asker:
@@ -271,7 +272,7 @@ def _who(request: HttpRequest) -> tuple[Asker, Pace | None]:
         still = bearer(hashed)
         return still is not None and Scope.READ in still.scopes and still.agent == found.agent
 
-    return Asker(found.seat, actor, found.scopes, found.agent, found.token_id, counts), pace
+    return Asker(found.seat, actor, found.scopes, found.agent, found.token_id, counts, found.as_person), pace
 
 
 def _session_counts(key: str | None, here: Seat) -> Callable[[], bool]:

@@ -3,21 +3,27 @@
 import json
 import stat
 import threading
+import webbrowser
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from django.db import connection
 from django.test import Client
 
-from base import db
-from studio.cli import login, main
+from base import db, ids
+from jobs.models import Job, Starter
+from jobs.operations import cancel
+from studio.cli import _far, _far_jobs, main
 from tenants.models import ApiToken
-from tenants.rules.bearers import is_token
-from tests.builders import World, a_world
+from tenants.rules.who import SYSTEM
+from tests.builders import World, a_world, see
+from tests.catalogs import an_agent_of
 from tests.pages.visitors import visitor
 
 
@@ -57,7 +63,9 @@ def studio(database: object) -> Iterator[str]:
 
 @pytest.fixture
 def world(database: object) -> World:
-    return a_world()
+    world = a_world()
+    an_agent_of(world, "keeper", "shop.*", input={"account": "A-1", "lines": []})
+    return world
 
 
 @pytest.fixture
@@ -81,11 +89,12 @@ def logged_in(studio: str, world: World, monkeypatch: pytest.MonkeyPatch, said: 
         assert visitor(world).post(page.removeprefix(studio), {"answer": said}).status_code == 200
         return True
 
-    monkeypatch.setattr(login.webbrowser, "open", answered)
+    monkeypatch.setattr(webbrowser, "open", answered)
     return oz0("login", studio)
 
 
-def test_one_logs_in_by_ones_page_the_token_is_for_this_account_alone_and_logging_out_revokes_it(
+@pytest.mark.rule("G1")
+def test_one_logs_in_starts_a_job_as_oneself_lists_and_watches_it_and_logs_out(
     studio: str, world: World, at_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = logged_in(studio, world, monkeypatch)
@@ -93,13 +102,28 @@ def test_one_logs_in_by_ones_page_the_token_is_for_this_account_alone_and_loggin
     assert f"logged in to {studio} as pat-acme in Acme" in done.output
     assert stat.S_IMODE(at_home.stat().st_mode) == 0o600
     token = json.loads(at_home.read_text())["logins"][0]["token"]
-    assert is_token(token) and token not in done.output
-    again = logged_in(studio, world, monkeypatch)
-    assert again.exit_code == 0 and len(json.loads(at_home.read_text())["logins"]) == 1
-    assert oz0("logout", studio).exit_code == 0 and json.loads(at_home.read_text()) == {"logins": []}
-    assert oz0("logout").exit_code == 1
+    assert token not in done.output
+    done = oz0(
+        "jobs", "start", "keeper", "--input", "account=B-2", "--json-file", "-", "--json", input='{"lines": [1]}'
+    )
+    assert done.exit_code == 0, done.output
+    job_id: UUID = ids.parse(ids.JOB, json.loads(done.stdout)["job"])
+    job = see(world, Job, job_id)
+    assert job.input == {"account": "B-2", "lines": [1]}
+    assert (job.starter, job.started_by_id, job.on_unknown) == (Starter.PERSON, world.person, "ask")
     with db.read(world.tenant):
-        assert sorted(row.revoked_at is None for row in ApiToken.objects.all()) == [False, True]
+        assert job.start_token_id == ApiToken.objects.get().pk
+    listed = oz0("jobs", "list", "--live")
+    assert ids.show(ids.JOB, job_id) in listed.output and "queued" in listed.output
+    cancel.cancel_job(tenant=world.tenant, job_id=job_id, by=SYSTEM)
+    watched = oz0("jobs", "watch", ids.show(ids.JOB, job_id))
+    assert watched.exit_code == 3, watched.output
+    assert "job of keeper queued" in watched.output and "job CANCELED" in watched.output
+    refused = oz0("jobs", "start", "keeper", "--input", "month=1")
+    assert refused.exit_code == 1 and "no input named 'month'" in refused.output
+    assert oz0("logout").exit_code == 0 and json.loads(at_home.read_text()) == {"logins": []}
+    assert visitor(world).get("/settings/tokens/").content.count(b"revoked") >= 1
+    assert oz0("logout").exit_code == 1
 
 
 def test_what_was_refused_or_revoked_is_told_and_how_to_go_on(
@@ -107,9 +131,13 @@ def test_what_was_refused_or_revoked_is_told_and_how_to_go_on(
 ) -> None:
     refused = logged_in(studio, world, monkeypatch, said="deny")
     assert refused.exit_code == 1 and "refused on the page" in refused.output and not at_home.exists()
+    nowhere = oz0("jobs", "list", "--studio", studio)
+    assert nowhere.exit_code == 1 and f"fix: oz0 login {studio}" in nowhere.output
     logged_in(studio, world, monkeypatch)
     with db.write(world.tenant) as now:
         ApiToken.objects.update(revoked_at=now)
+    over = oz0("jobs", "list")
+    assert over.exit_code == 1 and "type oz0 login once more" in over.output
     assert oz0("logout").exit_code == 0  # it counts no more, and is forgotten
 
 
@@ -126,3 +154,24 @@ def test_an_address_over_which_a_token_would_be_read_or_where_nobody_answers_is_
 ) -> None:
     done = oz0("login", address, "--no-browser")
     assert done.exit_code == 1 and why in done.output and not at_home.exists()
+
+
+def test_a_start_whose_answer_is_lost_is_asked_for_again_and_starts_one_job(
+    studio: str, world: World, at_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged_in(studio, world, monkeypatch)
+    real, lost = _far.ask, list[str]()
+
+    def ask(method: str, url: str, path: str, **more: Any) -> Any:
+        found = real(method, url, path, **more)
+        if method == "POST" and not lost:
+            lost.append(path)
+            raise click.ClickException("the connection ended before an answer")
+        return found
+
+    monkeypatch.setattr(_far, "ask", ask)
+    monkeypatch.setattr(_far_jobs, "POLL", 0.01)
+    done = oz0("jobs", "start", "keeper")
+    assert done.exit_code == 0 and lost, done.output
+    with db.read(world.tenant):
+        assert Job.objects.count() == 1

@@ -11,7 +11,7 @@ SETTINGS = {"OZ0_SECRET_KEY": "unused", "DATABASE_URL": "postgres://unused@127.0
 @pytest.mark.parametrize(
     ("process", "without"),
     [
-        ("studio.asgi, studio.urls", {"mcp", "mcp_types", "pydantic"}),
+        ("studio.asgi, studio.urls", {"mcp", "mcp_types", "pydantic_ai"}),
         ("studio.celery, jobs.tasks.host", {"daphne", "twisted"}),
     ],
     ids=["web", "node"],

@@ -293,9 +293,9 @@ def test_whatever_starts_work_does_it_through_the_few_functions_that_look_at_the
 MAKE_JOBS = {"intake._start", "asking_again._job_for", "outside._begin"}
 STARTERS: dict[str, set[str]] = {
     "jobs.views.starting._start": {"a person"},
+    "jobs.api.jobs.start": {"a person", "an API key"},
     "studio.cli.jobs.start": {"a person"},
     "studio.cli.load_examples._start_jobs": {"a person"},
-    "jobs.api.jobs.start": {"an API key"},
     "jobs.operations.routines._run": {"a routine"},
     "jobs.operations.routines.run_now": {"a routine, by hand"},
     "jobs.operations.arriving._started": {"an event"},
