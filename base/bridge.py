@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from typing import Final, NoReturn
 
 CHUNK: Final = 64 * 1024
@@ -51,15 +52,23 @@ def _run(command: list[str]) -> NoReturn:
 
 def _carry(door: socket.socket, path: str) -> None:
     while True:
-        inside, _ = door.accept()
-        outside = socket.socket(socket.AF_UNIX)
         try:
-            outside.connect(path)
-        except OSError:  # the node lets nothing through any more: this program is about to be ended
-            inside.close()
-            continue
+            _carry_one(door, path)
+        except (OSError, RuntimeError):  # for a moment there are no descriptors, or threads, for one more
+            time.sleep(0.1)
+
+
+def _carry_one(door: socket.socket, path: str) -> None:
+    inside, _ = door.accept()
+    outside = socket.socket(socket.AF_UNIX)
+    try:
+        outside.connect(path)
         for source, sink in ((inside, outside), (outside, inside)):
             threading.Thread(target=_join, args=(source, sink), daemon=True).start()
+    except (OSError, RuntimeError):
+        inside.close()  # among others when the node lets nothing through any more and this program is about to be ended
+        outside.close()
+        raise
 
 
 def _join(source: socket.socket, sink: socket.socket) -> None:

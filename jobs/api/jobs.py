@@ -120,10 +120,10 @@ def cancel(request: HttpRequest, shown: str) -> Any:
     """Stop a job that a token of the same person started. It is `cancelling` until every call has really stopped."""
     asker, job_id = asker_of(request), job_id_of(shown)
     found = _head(asker, job_id)
-    if found.state is JobState.CANCELLING:
-        return Status(HTTPStatus.ACCEPTED, _told(found))
     by_token = found.starter == Starter.API_KEY or found.started.by == "token"
     started_it = by_token and found.started_by_id == asker.seat.person_id
+    if started_it and found.state is JobState.CANCELLING:
+        return Status(HTTPStatus.ACCEPTED, _told(found))
     if why_not := why_not_stop(found.state, operator=False, started_it=started_it):
         if found.over:
             raise Refused(HTTPStatus.CONFLICT, why_not)

@@ -39,7 +39,9 @@ type Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 ROOT: Final = "/mcp"
 PATHS: Final = frozenset({ROOT, f"{ROOT}/"})
 REALM: Final = 'Bearer realm="oz0 studio"'
+MODERN: Final = "2026"  # what versions begin with that have no handshake
 MOST_SESSIONS: Final = 10_000
+SESSIONS_OF_ONE: Final = 1_000  # that one token has open, so that it shuts nobody else out
 NO_TOKEN: Final = "Send a token of this studio: Authorization: Bearer oz0_… (Settings, Tokens makes one)."  # noqa: S105
 
 
@@ -77,6 +79,11 @@ class Gateway:
             return
         await self._start()
         client = exchange.client
+        begins = not client.session and headers.get("mcp-protocol-version", "") < MODERN
+        if begins and self._sessions_of(client) >= SESSIONS_OF_ONE:
+            full = f"This token has {SESSIONS_OF_ONE} sessions open: end those that are not used any more (DELETE)."
+            await _refuse(send, Refused(HTTPStatus.SERVICE_UNAVAILABLE, full, **{"retry-after": "60"}))
+            return
         user = AuthenticatedUser(AccessToken(token="", client_id=str(client.token_id), scopes=[], subject=client.name))
         await self._manager.handle_request({**scope, KEY: exchange, "user": user}, exchange.receive, send)
         if (request := exchange.cancels()) is not None:
@@ -86,6 +93,10 @@ class Gateway:
     def sessions(self) -> int:
         """How many sessions with a handshake are open here."""
         return len(self._manager._server_instances)
+
+    def _sessions_of(self, client: Client) -> int:
+        owners = list(self._manager._session_owners.values())
+        return sum(owner["client_id"] == str(client.token_id) for owner in owners)
 
     async def stop(self) -> None:
         """End what runs here; for a process that goes on without it."""
@@ -145,8 +156,15 @@ def _from_here(headers: Mapping[str, str]) -> None:
     if not validate_host(name, settings.ALLOWED_HOSTS):
         raise Refused(HTTPStatus.MISDIRECTED_REQUEST, "This host name is not one of the studio's: OZ0_ALLOWED_HOSTS.")
     origin = headers.get("origin")
-    if origin is not None and origin not in settings.CSRF_TRUSTED_ORIGINS and urlsplit(origin).netloc != host:
+    if origin is not None and origin not in settings.CSRF_TRUSTED_ORIGINS and _place_of(origin) != host:
         raise Refused(HTTPStatus.FORBIDDEN, "This origin may not call the gateway: OZ0_TRUSTED_ORIGINS.")
+
+
+def _place_of(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:  # no address at all
+        return ""
 
 
 async def _refuse(send: Send, refused: Refused) -> None:

@@ -1,5 +1,6 @@
 """One HTTP request at the gateway: who sends it, its very bytes, and whether its client still listens."""
 
+import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 from uuid import UUID
@@ -48,16 +49,21 @@ class Exchange:
         found = canonical.parse(b"".join(self._chunks))
         return found if isinstance(found, dict) else {}
 
+    def read(self) -> None:
+        """Its body has been read and need not be kept while its call is waited for."""
+        self._chunks.clear()
+
     def cancels(self) -> str | None:
         """The id of the request that this message cancels, as `request_name` writes it; None for any other message."""
-        if CANCELLED.encode() not in b"".join(self._chunks):
+        body = b"".join(self._chunks)
+        if b"cancelled" not in body:  # however its slash is written
             return None
         try:
-            message = self.message()
-        except canonical.NotCanonical:
+            message = json.loads(body)
+        except (ValueError, RecursionError):
             return None
-        params = message.get("params")
-        if message.get("method") != CANCELLED or not isinstance(params, dict):
+        params = message.get("params") if isinstance(message, dict) else None
+        if not isinstance(params, dict) or message.get("method") != CANCELLED:
             return None
         return request_name(params.get("requestId"))
 

@@ -34,8 +34,13 @@ NUDGE: Final = 1e-6  # by which progress grows when only time has passed, since 
 ROUNDS: Final = "oz0/rounds"
 MOST_ROUNDS: Final = 1_000
 JOB: Final = "oz0/job"
+AFTER: Final = 60.0  # seconds past its patience for which a cancel without a session still finds its call
 LOOK_AGAIN: Final = 5.0  # seconds after which a token is looked at again before a result is given to it
 AWAY: Final = "The studio's database does not answer just now. Try again in a few seconds."
+UNSEEN: Final = (
+    "Nobody knows whether this call was taken in: the studio's database went away meanwhile. Have a person look at its"
+    " job before you make it again."
+)
 UNFORESEEN: Final = "An error in the studio, which its log has in full."
 
 type Context = ServerRequestContext[Any, Any]
@@ -72,9 +77,9 @@ class Face:
             (asked,) = here
             asked.cancelled = True
             if asked.call_id is not None:
-                self._later(self._cancel_call(client.tenant, asked.call_id))
+                self._later(self._cancel_call(asked, asked.call_id))
         elif not here:
-            self._later(self._cancel_elsewhere(client, request))
+            self._later(self._cancel_elsewhere(exchange, request))
 
     async def _list_tools(self, ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         client = _exchange(ctx).client
@@ -86,37 +91,48 @@ class Face:
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Answer:
         exchange = _exchange(ctx)
+        client, request = exchange.client, request_name(ctx.request_id) or ""
+        exchange.whose = (client.token_id, client.session, request)
+        self._open.setdefault(exchange.whose, set()).add(exchange)
         try:
             if params.request_state is not None:
                 call_id, rounds = _resumed(params.request_state, exchange)
             elif params.name == RESULT.name:
-                call_id, rounds = _named_call(params), _rounds(params)
+                call_id, rounds = await self._made_before(client, params), _rounds(params)
             else:
-                call_id, rounds = await self._take_in(exchange, ctx, params), _rounds(params)
+                call_id, rounds = await self._take_in(exchange, params, request), _rounds(params)
         except NotTaken as error:
+            self._closed(exchange)
             return answers.not_taken(str(error))
+        except asyncio.CancelledError:
+            raise  # `_heard_late` closes it
+        except BaseException:
+            self._closed(exchange)
+            raise
+        exchange.call_id = call_id
+        if exchange.cancelled:
+            self._later(self._cancel_call(exchange, call_id))
         return await self._waited(exchange, ctx, call_id, rounds)
 
-    async def _take_in(self, exchange: Exchange, ctx: Context, params: types.CallToolRequestParams) -> UUID:
+    async def _made_before(self, client: outside.Client, params: types.CallToolRequestParams) -> UUID:
+        """The call that `oz.result` names, when it is this token's: nobody else's is waited for, or stopped."""
+        call_id = _named_call(params)
+        if await self._threads.run(lambda: queries.answered(client.tenant, client.token_id, call_id)) is None:
+            raise NotTaken(f"This token has made no call {ids.show(ids.CALL, call_id)}.")
+        return call_id
+
+    async def _take_in(self, exchange: Exchange, params: types.CallToolRequestParams, request: str) -> UUID:
         """Submit the call. A client that goes or cancels meanwhile is heard when it is in."""
-        request = request_name(ctx.request_id) or ""
         want = Wanted(params.name, _arguments(exchange), request)
         submit = functools.partial(outside.submit, client=exchange.client, want=want, job_id=_named_job(params))
-        whose = (exchange.client.token_id, exchange.client.session, request)
-        self._open.setdefault(whose, set()).add(exchange)
         task = asyncio.create_task(self._threads.run(submit))
         try:
-            exchange.call_id = await asyncio.shield(task)
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
             self._later(self._heard_late(exchange, task))
             raise
-        finally:
-            if exchange.call_id is None:
-                self._closed(whose, exchange)
-        exchange.whose = whose
-        if exchange.cancelled:
-            self._later(self._cancel_call(exchange.client.tenant, exchange.call_id))
-        return exchange.call_id
+        except db.GONE as error:  # perhaps as it was committed
+            raise NotTaken(UNSEEN) from error
 
     async def _waited(self, exchange: Exchange, ctx: Context, call_id: UUID, rounds: int) -> Answer:
         client, began = exchange.client, time.monotonic()
@@ -127,15 +143,18 @@ class Face:
                 standing = waiter.standing
         except asyncio.CancelledError:
             if exchange.gone:
-                self._later(self._cancel_call(client.tenant, call_id, closed=True))
+                self._later(self._cancel_call(exchange, call_id, closed=True))
             raise
         finally:
-            self._closed(exchange.whose, exchange)
+            self._closed(exchange)
         if exchange.gone and (standing is None or not standing.is_over):
-            self._later(self._cancel_call(client.tenant, call_id, closed=True))
-        if time.monotonic() - began > LOOK_AGAIN:
-            await self._threads.run(lambda: _still(exchange.token_hash))
-        found = await self._threads.run(lambda: queries.answered(client.tenant, client.token_id, call_id))
+            self._later(self._cancel_call(exchange, call_id, closed=True))
+        try:
+            if time.monotonic() - began > LOOK_AGAIN:
+                await self._threads.run(lambda: _still(exchange.token_hash))
+            found = await self._threads.run(lambda: queries.answered(client.tenant, client.token_id, call_id))
+        except db.GONE:  # the call is in, and is not to be made again
+            return answers.pending(call_id, standing.state if standing else CallState.QUEUED)
         if found is None:
             return answers.not_taken(f"This token has made no call {ids.show(ids.CALL, call_id)}.")
         if found.is_over:
@@ -164,27 +183,33 @@ class Face:
         """Its client went, or cancelled, while the call was being taken in."""
         try:
             call_id = await task
-        except NotTaken:
+        except (NotTaken, *db.GONE):
             return
-        tenant = exchange.client.tenant
+        finally:
+            self._closed(exchange)
         if exchange.cancelled:
-            await self._cancel_call(tenant, call_id)
+            await self._cancel_call(exchange, call_id)
         elif exchange.gone:
-            await self._cancel_call(tenant, call_id, closed=True)
+            await self._cancel_call(exchange, call_id, closed=True)
 
-    async def _cancel_call(self, tenant: UUID, call_id: UUID, *, closed: bool = False) -> None:
-        await self._threads.run(lambda: outside.cancel_call(tenant=tenant, call_id=call_id, closed=closed))
+    async def _cancel_call(self, exchange: Exchange, call_id: UUID, *, closed: bool = False) -> None:
+        client = exchange.client
+        await self._threads.run(lambda: outside.cancel_call(client=client, call_id=call_id, closed=closed))
 
-    async def _cancel_elsewhere(self, client: outside.Client, request: str) -> None:
-        call_id = await self._threads.run(lambda: outside.call_of_request(client=client, request=request))
+    async def _cancel_elsewhere(self, exchange: Exchange, request: str) -> None:
+        client = exchange.client
+        call_id = await self._threads.run(
+            lambda: outside.call_of_request(client=client, request=request, within=exchange.patience + AFTER)
+        )
         if call_id is not None:
-            await self._cancel_call(client.tenant, call_id)
+            await self._cancel_call(exchange, call_id)
 
-    def _closed(self, whose: tuple[UUID, str, str] | None, exchange: Exchange) -> None:
-        if whose is not None and (here := self._open.get(whose)) is not None:
+    def _closed(self, exchange: Exchange) -> None:
+        here = self._open.get(exchange.whose) if exchange.whose is not None else None
+        if here is not None and exchange.whose is not None:
             here.discard(exchange)
             if not here:
-                del self._open[whose]
+                del self._open[exchange.whose]
 
     def _later(self, work: "Awaitable[None]") -> None:
         """Do something that outlives the request; what fails of it is logged."""
@@ -237,6 +262,7 @@ def _arguments(exchange: Exchange) -> Any:
         params = exchange.message().get("params")
     except canonical.NotCanonical as error:
         raise NotTaken(f"This call was not made: it cannot be sent exactly as written: {error}") from error
+    exchange.read()
     given = params.get("arguments") if isinstance(params, dict) else None
     return {} if given is None else given
 

@@ -102,20 +102,32 @@ class Watch:
 
     async def _listen_for_ever(self) -> None:
         """Look at once when a job of a tenant moved that somebody waits in; without a layer nothing is heard."""
-        layer: Any = get_channel_layer()
         while True:
-            joined: set[str] = set()
             try:
-                channel = await layer.new_channel()
-                while True:
-                    for group in {nudge.jobs_group(waiter.tenant) for waiter in self._waiters} - joined:
-                        await layer.group_add(group, channel)
-                        joined.add(group)
-                        self._nudged.set()  # what moved before it joined
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(POLL):
-                            await layer.receive(channel)
-                            self._nudged.set()
+                await self._listen()
             except (RedisError, OSError) as error:
                 log.info("the gateway hears no nudges (%s); it looks every second", type(error).__name__)
-                await asyncio.sleep(PAUSE)
+            except Exception:
+                log.exception("the gateway hears no nudges for a moment; it looks every second")
+            await asyncio.sleep(PAUSE)
+
+    async def _listen(self) -> None:
+        layer: Any = get_channel_layer()
+        channel, joined = await layer.new_channel(), set[str]()
+        heard = asyncio.ensure_future(layer.receive(channel))  # kept: one that is given up takes the channel with it
+        try:
+            while True:
+                for group in {nudge.jobs_group(waiter.tenant) for waiter in self._waiters} - joined:
+                    await layer.group_add(group, channel)
+                    joined.add(group)
+                    self._nudged.set()  # what moved before it joined
+                await asyncio.wait({heard}, timeout=POLL)
+                if heard.done():
+                    heard.result()
+                    self._nudged.set()
+                    heard = asyncio.ensure_future(layer.receive(channel))
+        finally:
+            heard.cancel()
+            for group in joined:
+                with contextlib.suppress(Exception):  # the layer, or the channel with it, may have gone
+                    await layer.group_discard(group, channel)

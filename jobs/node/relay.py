@@ -20,6 +20,7 @@ HEAD: Final = 64 * 1024  # bytes of a request's head
 CHUNK: Final = 64 * 1024
 PORT: Final = 3128  # of the room's loopback, where the studio's own cannot be used
 FIRST_FREE: Final = 1_024
+MOST: Final = 64  # connections of one program at a time
 HEAD_LIMIT: Final = 30.0  # seconds for a request's head
 ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
@@ -76,10 +77,13 @@ class Relay:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - it runs in one
+        if len(self._open) >= MOST:  # the node's descriptors are everybody's
+            writer.close()
+            return
         self._open.add(task)
         try:
             await self._carried(reader, writer)
-        except (OSError, TimeoutError, EOFError, asyncio.LimitOverrunError):
+        except (OSError, TimeoutError, EOFError, asyncio.LimitOverrunError, outbound.Failed):
             return
         finally:
             self._open.discard(task)

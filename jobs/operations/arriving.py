@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import IntegrityError
 
 from base import db
-from jobs.models import Hook, HookDelivery, Starter
+from jobs.models import Hook, HookDelivery, Job, Starter
 from jobs.operations import hooks, intake, masking
 from jobs.queries import locks
 from jobs.rules import event_mapping
@@ -163,8 +163,7 @@ def _again(before: HookDelivery, come: _Come, now: datetime) -> Answer:
 
 
 def _full(row: Hook, now: datetime) -> bool:
-    minute = now - timedelta(minutes=1)
-    made = HookDelivery.objects.filter(hook=row, came=Arrived.STARTED, last_at__gt=minute, first_at__gt=minute)
+    made = Job.objects.filter(hook=row, created_at__gt=now - timedelta(minutes=1))
     return made[:MOST_A_MINUTE].count() >= MOST_A_MINUTE
 
 

@@ -52,6 +52,7 @@ class Work:
     jobs: Sequence[JobFacts]
     until: datetime
     tries: int
+    settings: tuple[Any, ...] = ()  # by which it was claimed
 
 
 def save(*, tenant: UUID, url: str, allowed: Sequence[str], header: str, value: str | None, actor: Actor) -> None:
@@ -135,6 +136,7 @@ def claim(*, tenant: UUID, exporter: UUID) -> Work | None:
             jobs=jobs,
             until=jobs[-1].ended,
             tries=row.tries,
+            settings=_settings(row),
         )
 
 
@@ -156,8 +158,8 @@ def settle(work: Work, sent: Sent, *, jitter: float) -> None:
     """Keep how it ended. What can never arrive is passed over; `jitter` is from 0 to 1."""
     with db.write(work.tenant) as now:
         row = Exporter.objects.select_for_update().filter(pk=work.exporter).first()
-        if row is None:
-            return
+        if row is None or _settings(row) != work.settings:
+            return  # it was turned or saved meanwhile, and goes by what holds now
         row.trouble = sent.trouble
         if sent.arrived or not sent.again:
             row.since, row.last, row.tries, row.due_at = work.until, work.jobs[-1].id, 0, now
@@ -169,6 +171,10 @@ def settle(work: Work, sent: Sent, *, jitter: float) -> None:
         else:
             row.trouble = f"{sent.trouble} {len(work.jobs)} jobs were passed over."
         row.save()
+
+
+def _settings(row: Exporter) -> tuple[Any, ...]:
+    return row.on, row.since, row.last, row.url, row.header, tuple(row.allowed)
 
 
 def _traces_at(url: str) -> str:

@@ -58,10 +58,13 @@ def make(*, tenant: UUID, wanted: Wanted, secret: str, person: int, actor: Actor
 def change(*, tenant: UUID, hook: UUID, wanted: Wanted, person: int, actor: Actor) -> None:
     """Change a hook; its jobs count as this person's from now on. One that the studio stopped goes on with it.
 
-    Whose way of signing its events have stays as it was made: another sender gets a hook of its own. Raises `BadHook`.
+    Whose way of signing its events have stays as it was made: another sender gets a hook of its own. Only the person
+    whose it is changes it, as its jobs count as theirs and they know its secret (RULES A10). Raises `BadHook`.
     """
     with db.write(tenant) as now:
         row = locked(hook)
+        if row.person_id != person:
+            raise BadHook(f"{_counts_as(row)} Give it a new secret first: it counts as yours then.")
         before = _shown(row)
         if row.standing == Standing.STOPPED:
             row.standing, row.because = Standing.ON, ""
@@ -83,11 +86,21 @@ def turn(*, tenant: UUID, hook: UUID, on: bool, actor: Actor) -> None:
         audit.record(actor, "hook.resumed" if on else "hook.paused", f"hook {row.name}")
 
 
-def new_secret(*, tenant: UUID, hook: UUID, secret: str, at_once: bool, actor: Actor) -> None:
-    """Take events by another secret from now on; by the one before for a day more, unless it is to end `at_once`."""
+def new_secret(*, tenant: UUID, hook: UUID, secret: str, at_once: bool, person: int, actor: Actor) -> None:
+    """Take events by another secret from now on; by the one before for a day more, unless it is to end `at_once`.
+
+    Who gives it the secret can send it what they like, so its jobs count as theirs from then on, and what somebody else
+    has signed counts no more (RULES A10). Raises `BadHook`.
+    """
     with db.write(tenant) as now:
         row = locked(hook)
+        if why_not := why_not_start(operator=may_here(person, Role.OPERATOR)):
+            raise BadHook(why_not)
         _secret(row, secret)
+        at_once = at_once or row.person_id != person
+        row.person_id, row.changed_at = person, now
+        if row.standing == Standing.STOPPED:
+            row.standing, row.because = Standing.ON, ""
         before = vault.find(tenant, signing_name(row.pk))
         vault.drop(old_signing_name(row.pk))
         row.old_secret_until = None
@@ -95,7 +108,7 @@ def new_secret(*, tenant: UUID, hook: UUID, secret: str, at_once: bool, actor: A
             vault.put(old_signing_name(row.pk), before)
             row.old_secret_until = now + OVERLAP
         vault.put(signing_name(row.pk), secret)
-        row.save(update_fields=["old_secret_until"])
+        row.save()
         until = row.old_secret_until.isoformat() if row.old_secret_until else None
         audit.record(actor, "hook.secret", f"hook {row.name}", after={"the_one_before_counts_until": until})
 
@@ -124,8 +137,12 @@ def why_nobody(row: Hook) -> str:
     """Why its person may not start jobs any more; nothing when they may (RULES A10)."""
     if may_here(row.person_id, Role.OPERATOR):
         return ""
+    return f"{_counts_as(row, ', who has left or may not start jobs any more')} Give it a new secret: it is yours then."
+
+
+def _counts_as(row: Hook, more: str = ", who knows its signing secret") -> str:
     name = User.objects.values_list("username", flat=True).get(pk=row.person_id)
-    return f"Its jobs count as those of {name}, who has left or may not start jobs any more: save it as your own."
+    return f"Its jobs count as those of {name}{more}."
 
 
 def locked(hook: UUID) -> Hook:

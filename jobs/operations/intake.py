@@ -33,6 +33,7 @@ from jobs.rules.secrets import Path
 from jobs.rules.states import CallState, HoldKind, JobState
 from jobs.rules.turns import Wanted
 from jobs.rules.why import Why
+from tenants.operations import masks
 
 TITLE: Final = 200
 THROUGH: Final = ("start_token_id", "routine_id", "hook_id")
@@ -151,8 +152,10 @@ def _the_same(before: Job, agent: str, given: Mapping[str, Any], title: str) -> 
         defaults = from_json(before.agent.definition).input
     except Unreadable:  # then only what is given now can be compared
         defaults = first
-    alike = digest_of_any(first) == digest_of_any({**defaults, **given})
-    if not alike or (before.agent_name, before.title) != (agent, (title or agent)[:TITLE]):
+    now = [{**defaults, **given}, (title or agent)[:TITLE]]
+    kept = masking.safely(lambda: masks.mapped(now, masks.of(before.tenant_id)), now)  # as it was kept (RULES A14)
+    alike = digest_of_any([first, before.title]) == digest_of_any(kept)
+    if not alike or before.agent_name != agent:
         raise StartedOtherwise(
             f"the same form or key has started {ids.show(ids.JOB, before.pk)} already, with another agent, title or"
             " values, so nothing was started now: start once more to start this one as well"

@@ -5,13 +5,13 @@ for each legacy MCP session, else to their token's open job. It has no turns, an
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import IntegrityError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from base import db, ids
 from base.figures import plural
@@ -82,6 +82,7 @@ def submit(*, client: Client, want: Wanted, job_id: UUID | None = None) -> UUID:
 
     `want.model_call_id` is the client's own id of its request. Raises `NotTaken`.
     """
+    want = replace(want, model_call_id=_named_request(client, want.model_call_id))
     if client.person is None:
         return _submit_in_session(client, want)
     try:
@@ -216,25 +217,29 @@ def _begin(client: Client, agent: Agent, spec: AgentSpec) -> Job:
     return job
 
 
-def call_of_request(*, client: Client, request: str) -> UUID | None:
+def call_of_request(*, client: Client, request: str, within: float) -> UUID | None:
     """The client's open call that it asked for with this request id; None when there is none, or more than one.
 
-    Clients that share a token without a session each number their requests from 1, so an id may not tell them apart.
+    Clients that share a token without a session each number their requests from 1, so an id may not tell them apart;
+    of those only a call asked for `within` these seconds is meant.
     """
-    with db.read(client.tenant):
-        of_client = Q(job__token_id=client.token_id, job__client_session=client.session)
-        mine = Call.objects.filter(of_client | Q(session__token_id=client.token_id))
-        found = mine.filter(model_call_id=request).exclude(state__in=CALL_FINAL).values_list("pk", flat=True)[:2]
-        return found[0] if len(found) == 1 else None
+    with db.read(client.tenant) as now:
+        found = _calls_of(client).filter(model_call_id=_named_request(client, request)).exclude(state__in=CALL_FINAL)
+        if not client.session:
+            found = found.filter(created_at__gt=now - timedelta(seconds=within))
+        calls = found.values_list("pk", flat=True)[:2]
+        return calls[0] if len(calls) == 1 else None
 
 
-def cancel_call(*, tenant: UUID, call_id: UUID, closed: bool = False) -> CallState | None:
-    """Cancel one call as its client asks; with `closed`, since it closed the stream it waited on (RULES G6).
+def cancel_call(*, client: Client, call_id: UUID, closed: bool = False) -> CallState | None:
+    """Cancel one call of the client's token as it asks; with `closed`, since it closed the stream it waited on (G6).
 
     A closed stream spares what does not run: the client may come back for it. Whether a call happened of which nobody
-    knows stays a person's question. Returns its state after; None when the tenant has no such call.
+    knows stays a person's question. Returns its state after; None when the token has made no such call.
     """
-    with db.write(tenant) as now:
+    with db.write(client.tenant) as now:
+        if not _calls_of(client).filter(pk=call_id).exists():
+            return None
         job_id = open_work.job_of_call(call_id)
         job = locks.job(job_id) if job_id is not None else None
         call = locks.call(call_id)
@@ -249,6 +254,16 @@ def cancel_call(*, tenant: UUID, call_id: UUID, closed: bool = False) -> CallSta
             moves.withdraw(Hold.objects.filter(call_id=call_id), now=now)
             events.judge_later(job.pk)
         return CallState(call.state)
+
+
+def _calls_of(client: Client) -> QuerySet[Call]:
+    """What this token has called, also as a harness session's."""
+    return Call.objects.filter(Q(job__token_id=client.token_id) | Q(session__token_id=client.token_id))
+
+
+def _named_request(client: Client, request: str) -> str:
+    """A request's id as it is kept with its call: of one MCP session, when its client has one."""
+    return f"{client.session}/{request}"[:128] if client.session else request
 
 
 def end_idle(tenant: UUID, job_id: UUID) -> bool:

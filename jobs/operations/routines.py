@@ -159,6 +159,8 @@ def fire(*, tenant: UUID, routine: UUID) -> int:
 
 
 def _run(row: Routine, at: datetime, now: datetime, skipped: int) -> None:
+    if RoutineRun.objects.filter(routine=row, due_at=at).exists():
+        return  # the clock was set back: it was dealt with
     live = Job.objects.filter(routine=row).exclude(state__in=JOB_FINAL)
     if row.overlap == Overlap.SKIP and live.exists():
         _note(row, at, Ran.OVERLAPPED, now, skipped=skipped)
@@ -255,11 +257,13 @@ def _fill(row: Routine, wanted: Wanted, person: int, now: datetime) -> None:
         intake.check(wanted.agent, wanted.given)
     except intake.CannotStart as error:
         raise BadRoutine(str(error), *error.troubles) from error
+    scheduled = row.cron, row.zone
     row.name, row.agent_name, row.title = masking.text(name), wanted.agent, masking.text(wanted.title.strip()[:200])
     row.cron, row.zone, row.missed, row.overlap = found.cron, found.zone, wanted.missed, wanted.overlap
     row.input = masking.value(dict(wanted.given))
     row.person_id, row.changed_at = person, now
-    row.due_at = found.next(now) if row.standing == Standing.ON else None
+    come = row.due_at if row.due_at is not None and row.due_at <= now and scheduled == (row.cron, row.zone) else None
+    row.due_at = (come or found.next(now)) if row.standing == Standing.ON else None  # what is due is dealt with still
 
 
 def _bad(field: str, what: str) -> BadRoutine:

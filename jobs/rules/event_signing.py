@@ -164,8 +164,13 @@ def _kind_in(event: Mapping[str, Any]) -> str:
 
 def _named(event: Any, name: str) -> str:
     found = event.get(name) if isinstance(event, Mapping) else None
-    fits = isinstance(found, str) and len(found) <= LONGEST_NAME and "\0" not in found
+    fits = isinstance(found, str) and len(found) <= LONGEST_NAME and _keepable(found)
     return str(found) if fits else ""
+
+
+def _keepable(text: str) -> bool:
+    """Whether a database keeps it: no NUL, and no half of a surrogate pair."""
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _key(secret: str) -> bytes | None:

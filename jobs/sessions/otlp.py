@@ -71,6 +71,6 @@ def _left_out(said: str) -> str:
         partial = json.loads(said or "{}").get("partialSuccess", {})
         number = int(partial.get("rejectedSpans", 0))
         why = str(partial.get("errorMessage", ""))
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError):
         return ""
     return f"It took all but {number} spans: {visible(why, 200)}" if number else ""

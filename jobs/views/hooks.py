@@ -87,7 +87,7 @@ def new_hook(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def change_hook(request: HttpRequest, shown: str) -> HttpResponse:
-    """Change one. Its jobs count from then on as those of whoever saves it."""
+    """Change one, which only the person does whose it is."""
     seat = seat_of(request)
     row = _page(seat, shown).row
     if row.standing == Standing.REMOVED:
@@ -143,7 +143,8 @@ def hook_secret(request: HttpRequest, shown: str) -> HttpResponse:
         return _detail(request, seat, shown, error=f"{row.sender} gives you its signing secret: enter it.", status=422)
     at_once = "at_once" in request.POST
     try:
-        operations.new_secret(tenant=seat.tenant, hook=pk, secret=secret, at_once=at_once, actor=actor_of(request))
+        who: dict[str, Any] = {"person": seat.person_id, "actor": actor_of(request)}
+        operations.new_secret(tenant=seat.tenant, hook=pk, secret=secret, at_once=at_once, **who)
     except BadHook as error:
         return _detail(request, seat, shown, error=str(error), status=422)
     return _detail(request, seat, shown, secret="" if typed else secret, made=True)

@@ -63,6 +63,7 @@ def ask(*, challenge: str, code: str, machine: str, address: str) -> Asked:
     """Note that a command asks, from a machine as it names itself. Raises `BadAsk`, `TooMany`."""
     if not _CHALLENGE.match(challenge):
         raise BadAsk("challenge is the SHA-256 of a verifier, 64 hex digits in small letters")
+    machine = machine.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be kept
     machine = " ".join(machine.replace("\0", "").split())[:LONGEST_MACHINE] or "a machine without a name"
     with db.durable() as now:
         LoginAsk.objects.filter(expires_at__lt=now - GOOD_FOR).delete()

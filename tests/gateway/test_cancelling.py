@@ -1,6 +1,7 @@
 """What a client's cancel and its closed stream do, and what they spare (RULES G6)."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -78,8 +79,11 @@ class Line:
         return asyncio.ensure_future(made())
 
     async def cancel(self, number: int | None = None) -> None:
-        """`notifications/cancelled` for the newest request."""
-        answer = await self._post("notifications/cancelled", {"requestId": number or self._number}, notice=True)
+        """`notifications/cancelled` for the newest request, its slash written as some writers of JSON do."""
+        body = self._body("notifications/cancelled", {"requestId": number or self._number}, None)
+        text = json.dumps(body).replace("notifications/", "notifications\\/")
+        headers = {**self._headers, "Mcp-Method": "notifications/cancelled"}
+        answer = await self._http.post(self._web.mcp, content=text, headers=headers)
         assert answer.status_code == 202, answer.text
 
 

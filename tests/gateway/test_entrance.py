@@ -69,6 +69,7 @@ def test_a_page_of_elsewhere_or_a_name_pointed_here_is_turned_away(web: Web, sho
     token = a_token(shop.world)
     assert sent(web, token, Host="studio.evil.example").status_code == 421
     assert sent(web, token, Origin="https://evil.example").status_code == 403
+    assert sent(web, token, Origin="http://[x").status_code == 403
     assert sent(web, token, Origin=web.url).status_code == 200
     assert httpx2.get(f"{web.url}/mcp/", timeout=10).status_code == 401
 

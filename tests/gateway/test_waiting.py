@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from base import ids
 from jobs.models import Call
 from jobs.operations.holds import Answer
 from jobs.rules.states import CALL_FINAL, CallState
@@ -180,3 +181,30 @@ def test_a_running_calls_own_progress_reaches_the_client(web: Web, shop: Shop, h
     assert text_of(asyncio.run(talk())) == "counted to 4"
     assert said == sorted(said) and said[-1][1] == 4.0 and len(said) >= 2
     assert all(call.state in CALL_FINAL for call in shop.calls())
+
+
+@pytest.mark.rule("G6")
+def test_nobody_watches_or_stops_another_tokens_call_by_its_id(web: Web, shop: Shop, host: Host) -> None:
+    mine, other = a_token(shop.world), a_token(shop.world, drawn="b")
+    heard: list[float] = []
+
+    async def hears(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(progress)
+
+    async def talk() -> tuple[Any, Any]:
+        async with connected(web, mine) as client, connected(web, other) as stranger:
+            counts = asyncio.ensure_future(client.call_tool("shop__count", {"to": 8, "step": 0.5}))
+            await aside(
+                until, lambda: any(call.state == CallState.RUNNING for call in shop.calls()), "it never ran", 30
+            )
+            (call,) = await aside(shop.calls)
+            named = {"call": ids.show(ids.CALL, call.pk)}
+            asks = asyncio.ensure_future(stranger.call_tool("oz__result", named, progress_callback=hears))
+            await asyncio.wait({asks}, timeout=1.0)
+            asks.cancel()
+            told = await stranger.call_tool("oz__result", named)
+            return await counts, told
+
+    counted, told = asyncio.run(talk())
+    assert text_of(counted) == "counted to 8"
+    assert told.is_error and "has made no call" in text_of(told) and heard == []

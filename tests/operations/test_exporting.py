@@ -67,11 +67,11 @@ def a_finished_job(world: World, *wanted: Any) -> Any:
     """A job that called something, and then said that it was done."""
     job = a_job(world)
     for call in a_turn(world, job, *wanted) if wanted else ():
-        made(world, call, an_outcome(End.ANSWERED, text="said-4712"))
+        made(world, call, an_outcome(End.ANSWERED, text="said-oriole"))
     order = turns.start(tenant=world.tenant, job_id=job, node_id=world.node)
     assert order is not None
     answer = TurnAnswer(
-        say="said-4713", wanted=(), model="rehearsal:fake", usage={"input_tokens": 7, "output_tokens": 3}
+        say="said-oriole", wanted=(), model="rehearsal:fake", usage={"input_tokens": 7, "output_tokens": 3}
     )
     assert turns.settle(tenant=world.tenant, turn_id=order.turn_id, asked=order.asked, outcome=answer)
     return job
@@ -102,14 +102,14 @@ def test_a_job_is_a_trace_its_calls_are_spans_and_attempts_theirs(collector: Rec
     world = a_world()
     saved(world, collector)
     job = a_job(world)
-    looked, failed = a_turn(world, job, ("look", {"q": "given-4714"}), "charge")
+    looked, failed = a_turn(world, job, ("look", {"q": "given-oriole"}), "charge")
     settle(world, an_order(world, looked), an_outcome(End.BROKEN))
     move_clock(timedelta(seconds=5))
-    made(world, looked, an_outcome(End.ANSWERED, text="said-4712"))
-    made(world, failed, an_outcome(End.ANSWERED, text="said-4712", is_error=True))
+    made(world, looked, an_outcome(End.ANSWERED, text="said-oriole"))
+    made(world, failed, an_outcome(End.ANSWERED, text="said-oriole", is_error=True))
     order = turns.start(tenant=world.tenant, job_id=job, node_id=world.node)
     assert order is not None
-    said = TurnAnswer(say="said-4713", wanted=(), model="openai:m-1", usage={"input_tokens": 7, "output_tokens": 3})
+    said = TurnAnswer(say="said-oriole", wanted=(), model="openai:m-1", usage={"input_tokens": 7, "output_tokens": 3})
     assert turns.settle(tenant=world.tenant, turn_id=order.turn_id, asked=order.asked, outcome=said)
     assert not sent(world), "a job that just ended may have company whose transaction is still open"
     move_clock(timedelta(seconds=20))
@@ -118,7 +118,7 @@ def test_a_job_is_a_trace_its_calls_are_spans_and_attempts_theirs(collector: Rec
     ((headers, body),) = collector.got
     assert collector.asked == ["POST /otlp/v1/traces"]
     assert (headers["authorization"], headers["content-type"]) == (TOKEN, "application/json")
-    assert b"471" not in body, "no argument, no result, nothing that a model said"
+    assert b"oriole" not in body, "no argument, no result, nothing that a model said"
     (resource,) = read(body).resource_spans
     assert {one.key: one.value.string_value for one in resource.resource.attributes} == {
         "service.name": "oz0-studio",

@@ -166,8 +166,11 @@ def test_when_its_person_has_left_it_stops_itself_and_says_so_and_goes_on_as_ano
     with db.read(world.tenant):
         assert AuditEntry.objects.get(verb="hook.stopped").actor == "oz0"
     actor, wanted = Actor("pat", "test", world.person), Wanted("orders", "keeper", mapped=MAPPED)
+    with pytest.raises(BadHook, match="vic, who knows its signing secret"):
+        hooks.change(tenant=world.tenant, hook=hook, wanted=wanted, person=world.person, actor=actor)
+    hooks.new_secret(tenant=world.tenant, hook=hook, secret=OTHER, at_once=False, person=world.person, actor=actor)
     hooks.change(tenant=world.tenant, hook=hook, wanted=wanted, person=world.person, actor=actor)
-    answer = comes(world, hook)
+    answer = comes(world, hook, secret=OTHER)
     assert isinstance(answer, Started) and see(world, Job, answer.job).started_by_id == world.person
 
 
@@ -175,12 +178,12 @@ def test_when_its_person_has_left_it_stops_itself_and_says_so_and_goes_on_as_ano
 def test_a_new_secret_counts_at_once_and_the_one_before_for_a_day_or_not_at_all(move_clock: Clock) -> None:
     world = a_keeper()
     hook, actor = a_hook(world), Actor("pat", "test", world.person)
-    hooks.new_secret(tenant=world.tenant, hook=hook, secret=OTHER, at_once=False, actor=actor)
+    hooks.new_secret(tenant=world.tenant, hook=hook, secret=OTHER, at_once=False, person=world.person, actor=actor)
     assert isinstance(comes(world, hook, secret=OTHER), Started)
     assert isinstance(comes(world, hook, name="msg_2"), Started)
     move_clock(timedelta(hours=24, seconds=1))
     assert isinstance(comes(world, hook, name="msg_3"), Unsigned)
-    hooks.new_secret(tenant=world.tenant, hook=hook, secret=STANDARD, at_once=True, actor=actor)
+    hooks.new_secret(tenant=world.tenant, hook=hook, secret=STANDARD, at_once=True, person=world.person, actor=actor)
     assert isinstance(comes(world, hook, name="msg_4", secret=OTHER), Unsigned)
     with db.read(world.tenant):
         assert vault.find(world.tenant, old_signing_name(hook)) is None
@@ -190,6 +193,29 @@ def test_a_new_secret_counts_at_once_and_the_one_before_for_a_day_or_not_at_all(
     assert comes(world, hook, name="msg_5") == Foreign()
     with db.read(world.tenant):
         assert vault.find(world.tenant, signing_name(hook)) is None
+
+
+@pytest.mark.rule("A10")
+def test_who_gives_a_hook_its_secret_has_its_jobs_count_as_theirs_and_what_another_signed_counts_no_more() -> None:
+    world = a_keeper()
+    vic = a_person(world.tenant, "vic", Role.OPERATOR)
+    hook = a_hook(world)
+    hooks.new_secret(
+        tenant=world.tenant, hook=hook, secret=OTHER, at_once=False, person=vic, actor=Actor("vic", "test", vic)
+    )
+    assert isinstance(comes(world, hook), Unsigned), "the secret that somebody else knows"
+    answer = comes(world, hook, secret=OTHER)
+    assert isinstance(answer, Started) and see(world, Job, answer.job).started_by_id == vic
+
+
+def test_events_that_came_before_and_start_now_count_for_the_limit_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = a_keeper()
+    hook = a_hook(world)
+    monkeypatch.setattr(arriving, "MOST_A_MINUTE", 2)
+    for name in ("msg_1", "msg_2", "msg_3"):
+        assert not isinstance(comes(world, hook, {"order": "none"}, name=name), Started)
+    answers = [comes(world, hook, name=name) for name in ("msg_1", "msg_2", "msg_3")]
+    assert [isinstance(one, Started) for one in answers] == [True, True, False]
 
 
 def test_a_paused_one_refuses_and_one_that_is_flooded_says_when_to_come_again(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
@@ -153,7 +154,7 @@ def test_what_a_cancel_and_a_closed_stream_do_to_a_call(state: str, closed: bool
     elif state == "over":
         made(world, call, an_outcome(End.ANSWERED))
     before = see(world, Call, call)
-    outside.cancel_call(tenant=world.tenant, call_id=call, closed=closed)
+    outside.cancel_call(client=client, call_id=call, closed=closed)
     after = see(world, Call, call)
     if state == "running":
         assert after.state == CallState.CANCELLING
@@ -169,9 +170,12 @@ def test_what_a_cancel_and_a_closed_stream_do_to_a_call(state: str, closed: bool
 
 def test_a_running_call_that_its_client_cancelled_ends_as_that_and_its_job_goes_on() -> None:
     world = a_world()
-    call = asked(a_client(world))
+    client = a_client(world)
+    call = asked(client)
     order = an_order(world, call)
-    outside.cancel_call(tenant=world.tenant, call_id=call)
+    assert outside.cancel_call(client=a_client(world, name="other"), call_id=call) is None
+    assert see(world, Call, call).state == CallState.RUNNING, "nobody stops another token's call"
+    outside.cancel_call(client=client, call_id=call)
     settle(world, order, an_outcome(End.STOPPED))
     ended = see(world, Call, call)
     assert (ended.state, ended.reason, ended.effect) == (CallState.CANCELED, Why.CLIENT_CANCELLED, "maybe")
@@ -179,13 +183,23 @@ def test_a_running_call_that_its_client_cancelled_ends_as_that_and_its_job_goes_
     assert "may have acted" in told(world, call)
 
 
-def test_a_request_id_names_a_call_only_while_it_names_one() -> None:
+def test_a_request_id_names_a_call_only_while_it_names_one(move_clock: Callable[[timedelta], None]) -> None:
     world = a_world()
     client = a_client(world)
+
+    def named(request: str, whose: Client = client) -> UUID | None:
+        return outside.call_of_request(client=whose, request=request, within=60)
+
     first = asked(client, "refund", "n:7")
-    assert outside.call_of_request(client=client, request="n:7") == first
-    assert outside.call_of_request(client=client, request="s:7") is None
+    assert named("n:7") == first
+    assert named("s:7") is None
     second = asked(client, "refund", "n:7")
-    assert outside.call_of_request(client=client, request="n:7") is None, "two clients of one token, both at 7"
-    outside.cancel_call(tenant=world.tenant, call_id=first)
-    assert outside.call_of_request(client=client, request="n:7") == second
+    assert named("n:7") is None, "two clients of one token, both at 7"
+    outside.cancel_call(client=client, call_id=first)
+    assert named("n:7") == second
+    sessions = [Client(world.tenant, client.token_id, "mine", world.agent, world.person, name) for name in ("a", "b")]
+    in_a = asked(sessions[0], "refund", "n:7")
+    assert (named("n:7", sessions[0]), named("n:7", sessions[1])) == (in_a, None)
+    move_clock(timedelta(minutes=5))
+    assert named("n:7") is None, "a client that was started anew counts from 1 again"
+    assert named("n:7", sessions[0]) == in_a
