@@ -53,6 +53,7 @@ class Watch:
         self._look: Final = look
         self._waiters: Final[set[Waiter]] = set()
         self._nudged: Final = asyncio.Event()
+        self._more: Final = asyncio.Event()  # somebody else waits, perhaps in another tenant
         self._tasks: list[asyncio.Task[None]] = []
 
     @contextlib.contextmanager
@@ -61,6 +62,7 @@ class Watch:
         waiter = Waiter(call_id, tenant)
         self._waiters.add(waiter)
         self._nudged.set()
+        self._more.set()
         if not self._tasks:
             loop = asyncio.get_running_loop()
             self._tasks = [loop.create_task(self._look_for_ever()), loop.create_task(self._listen_for_ever())]
@@ -116,12 +118,15 @@ class Watch:
         channel, joined = await layer.new_channel(), set[str]()
         heard = asyncio.ensure_future(layer.receive(channel))  # kept: one that is given up takes the channel with it
         try:
-            while True:
+            while True:  # a lost connection is found by the layer itself, and looking every second goes on meanwhile
                 for group in {nudge.jobs_group(waiter.tenant) for waiter in self._waiters} - joined:
                     await layer.group_add(group, channel)
                     joined.add(group)
                     self._nudged.set()  # what moved before it joined
-                await asyncio.wait({heard}, timeout=POLL)
+                more = asyncio.ensure_future(self._more.wait())
+                await asyncio.wait({heard, more}, return_when=asyncio.FIRST_COMPLETED)
+                more.cancel()
+                self._more.clear()
                 if heard.done():
                     heard.result()
                     self._nudged.set()
