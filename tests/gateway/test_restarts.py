@@ -36,6 +36,7 @@ def test_an_approval_ten_minutes_later_after_web_and_node_died_makes_the_call_on
     tmp_path: Path,
     settings: LazySettings,
 ) -> None:
+    """CASES A33: a hold outlives its client's patience, and the restarts of both sides."""
     settings.OZ0_HOME = tmp_path
     token = a_token(shop.world, patience=5)
     first, web = Host(name="first"), a_web(cluster, valkey, tmp_path)
