@@ -23,6 +23,7 @@ from jobs.gateway.watch import Waiter, Watch
 from jobs.operations import outside
 from jobs.operations.outside import NotTaken
 from jobs.queries import outside as queries
+from jobs.rules import texts
 from jobs.rules.states import CallState
 from jobs.rules.turns import Wanted
 from tenants.queries.tokens import bearer
@@ -37,10 +38,6 @@ JOB: Final = "oz0/job"
 AFTER: Final = 60.0  # seconds past its patience for which a cancel without a session still finds its call
 LOOK_AGAIN: Final = 5.0  # seconds after which a token is looked at again before a result is given to it
 AWAY: Final = "The studio's database does not answer just now. Try again in a few seconds."
-UNSEEN: Final = (
-    "Nobody knows whether this call was taken in: the studio's database went away meanwhile. Have a person look at its"
-    " job before you make it again."
-)
 UNFORESEEN: Final = "An error in the studio, which its log has in full."
 
 type Context = ServerRequestContext[Any, Any]
@@ -132,7 +129,7 @@ class Face:
             self._later(self._heard_late(exchange, task))
             raise
         except db.GONE as error:  # perhaps as it was committed
-            raise NotTaken(UNSEEN) from error
+            raise NotTaken(texts.UNSEEN) from error
 
     async def _waited(self, exchange: Exchange, ctx: Context, call_id: UUID, rounds: int) -> Answer:
         client, began = exchange.client, time.monotonic()

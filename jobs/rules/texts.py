@@ -12,6 +12,10 @@ ACTED_EARLIER: Final = (
     " the error may come from that. Check before doing it again."
 )
 NOTHING_MADE: Final = " Nothing was done."
+UNSEEN: Final = (
+    "Nobody knows whether this call was taken in: the studio's database went away meanwhile. Have a person look at its"
+    " job before you make it again."
+)
 
 
 EDIT_SHOWN: Final = 4_000  # characters of edited arguments that the model reads
