@@ -205,11 +205,15 @@ class Stand:
     def _log(self) -> Path:
         return self.home / f"node-{len(self._nodes) + 1}.log"
 
-    def end(self) -> None:
-        """Kill what still runs, and show its log in case the test failed."""
+    def kill_nodes(self) -> None:
+        """Kill every node that still runs."""
         for node in self._nodes:
             if node.lives():
                 node.kill()
+
+    def end(self) -> None:
+        """Kill what still runs, and show its log in case the test failed."""
+        self.kill_nodes()
         if self._nursery is not None:
             self._nursery.end()
         for node in self._nodes[-2:]:
