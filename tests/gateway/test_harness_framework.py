@@ -1,4 +1,4 @@
-"""An agent of a framework from PyPI as a harness: its model and its tools, both through the way out of its room."""
+"""A framework's agent as a harness: its own clients of model and tools, both through the way out of its room."""
 
 import textwrap
 from pathlib import Path
@@ -26,34 +26,20 @@ pytestmark = [pytest.mark.timeout(240)]
 
 PROGRAM = textwrap.dedent("""
     import asyncio, json, os, sys
-    import httpx2
-    from mcp import Client
-    from mcp.client.streamable_http import streamable_http_client
-    from pydantic_ai import Agent, Tool
+    from pydantic_ai import Agent
+    from pydantic_ai.mcp import MCPToolset
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
-
-    def tool_of(client, listed):
-        async def call(**arguments):
-            result = await client.call_tool(listed.name, arguments)
-            return "\\n".join(part.text for part in result.content)
-
-        return Tool.from_schema(
-            call, name=listed.name, description=listed.description, json_schema=listed.input_schema
-        )
 
     async def main():
         given = json.load(sys.stdin)
         headers = {"Authorization": "Bearer " + os.environ["OZ0_TOKEN"]}
-        async with httpx2.AsyncClient(headers=headers, timeout=120) as http:
-            transport = streamable_http_client(os.environ["OZ0_MCP_URL"], http_client=http)
-            async with Client(transport, mode="2026-07-28", cache=None) as client:
-                tools = [tool_of(client, one) for one in (await client.list_tools()).tools]
-                server = OpenAIProvider(base_url=os.environ["OZ0_MODEL_URL"], api_key=os.environ["OZ0_MODEL_KEY"])
-                model = OpenAIChatModel("some-model", provider=server)
-                agent = Agent(model, instructions=given["instructions"], tools=tools)
-                async with agent.run_stream(given["input"]["task"]) as answer:
-                    print(await answer.get_output(), os.environ["OZ0_MODEL_KEY"])
+        tools = MCPToolset(os.environ["OZ0_MCP_URL"], headers=headers, read_timeout=300)
+        server = OpenAIProvider(base_url=os.environ["OZ0_MODEL_URL"], api_key=os.environ["OZ0_MODEL_KEY"])
+        model = OpenAIChatModel("some-model", provider=server)
+        agent = Agent(model, instructions=given["instructions"], toolsets=[tools])
+        async with agent.run_stream(given["input"]["task"]) as answer:
+            print(await answer.get_output(), os.environ["OZ0_MODEL_KEY"])
 
     asyncio.run(main())
 """)
