@@ -1,0 +1,1 @@
+"""The spend journal's addresses for programs."""

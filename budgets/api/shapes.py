@@ -1,0 +1,329 @@
+"""What programs send to the spend journal and read of it.
+
+Amounts are US dollars as texts of decimal numbers, so that no reader rounds them. Ids of operations, reservations and
+calls are UUIDs in their canonical spelling; cursors are what an answer before said under `next`.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+from ninja import Schema
+from pydantic import AwareDatetime, ConfigDict, Field, Strict, StringConstraints
+
+from base.api_words import NO_NUL, NO_NUL_PATTERN
+from budgets.rules.checks import Check, Used
+from budgets.rules.identity import CANONICAL_V7
+from budgets.rules.words import (
+    MODALITY,
+    MOST_CHECKS,
+    DuplicateBy,
+    EventStatus,
+    ItemError,
+    ItemState,
+    KeyScope,
+    LimitMode,
+    OperationState,
+    Period,
+    Rejection,
+)
+
+MOST_TOKENS: Final = 2**53 - 1
+MOST_EVENTS: Final = 1_000
+LONGEST_MODEL: Final = 2_048
+LONGEST_RUN: Final = 256
+LONGEST_CURSOR: Final = 4_096
+MOST_FALLBACKS: Final = 8
+MOST_TAGS: Final = 10
+
+
+def _text(most: int, least: int = 0) -> Any:
+    bounds = Field(min_length=least, max_length=most, json_schema_extra=NO_NUL_PATTERN)
+    return Annotated[str, Strict(), bounds, NO_NUL]
+
+
+Count = Annotated[int, Strict(), Field(ge=0, le=MOST_TOKENS)]
+Model = _text(LONGEST_MODEL, 1)
+Short = _text(64, 1)
+Run = _text(LONGEST_RUN, 1)
+Named = _text(256, 1)
+TagKey = _text(64, 1)
+TagValue = _text(256)
+OperationId = Annotated[str, StringConstraints(pattern=CANONICAL_V7, strict=True)]
+Money = Annotated[str, Field(pattern=r"^-?\d+(\.\d+)?$", description="US dollars.")]
+AnyTags = dict[_text(4_096), _text(4_096)]  # type: ignore[misc]  # an event's own are judged one by one
+
+
+class Sent(Schema):
+    """What is sent has the names that are here, and no others."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class CheckIn(Sent):
+    """One call that a program wants to make, as far as it can tell before.
+
+    Its estimate is the dearest of its model's and its fallbacks'. Output that nobody estimates counts as 4,096 tokens.
+    """
+
+    model: Model
+    provider: Short
+    estimated_input_tokens: Count
+    estimated_output_tokens: Count | None = None
+    modality: Literal["text", "image", "audio", "video", "embedding"] = MODALITY
+    fallback_models: list[Model] = Field(default_factory=list, max_length=MOST_FALLBACKS)
+    agent_run_id: Run | None = None
+    tags: dict[TagKey, TagValue] = Field(default_factory=dict, max_length=MOST_TAGS)
+    uncounted_calls: Count = Field(0, description="Calls that the program made and could not ask for.")
+    uncounted_tokens: Count = 0
+
+    def as_check(self) -> Check:
+        """The same as a value of the rules."""
+        return Check(
+            model=self.model,
+            provider=self.provider,
+            estimated_input_tokens=self.estimated_input_tokens,
+            estimated_output_tokens=self.estimated_output_tokens,
+            modality=self.modality,
+            fallback_models=tuple(self.fallback_models),
+            agent_run_id=self.agent_run_id,
+            tags=dict(self.tags),
+            uncounted_calls=self.uncounted_calls,
+            uncounted_tokens=self.uncounted_tokens,
+        )
+
+
+class BatchIn(Sent):
+    """Checks under one id. The same id with the same checks, in their order, only tells what became of them."""
+
+    operation_id: OperationId
+    checks: list[CheckIn] = Field(min_length=1, max_length=MOST_CHECKS)
+
+
+class DecisionOut(Schema):
+    """What was decided, by the figures it was decided with.
+
+    `current_usage` is what was counted before; `remaining_budget` what is left after. They and `budget_limit` are of the
+    limit that decided: the one that denied, else the one with the least left. Allowed without a `reservation_id`:
+    nothing could be reserved, so nothing is confirmed.
+    """
+
+    allowed: bool
+    remaining_budget: Money | None
+    reservation_id: str | None
+    mode: LimitMode
+    budget_limit: Money | None
+    current_usage: Money
+    denied_by_period: Period | None
+    project_id: str
+
+
+class ItemOut(Schema):
+    """What is known of one check."""
+
+    index: int
+    state: ItemState
+    result: DecisionOut | None
+    error_code: ItemError | None
+    checked_at: datetime | None
+    reservation_expires_at: datetime | None
+
+
+class BatchOut(Schema):
+    """An operation as the journal has it: completed items, then at most one that failed, then those never attempted."""
+
+    operation_id: str
+    status: OperationState
+    expires_at: datetime
+    items: list[ItemOut]
+
+
+class ConfirmIn(Sent):
+    """What a call has used, which settles what was reserved for it. Sent again within an hour it must be the same."""
+
+    reservation_id: OperationId
+    call_id: Named
+    model: Model
+    provider: Short
+    modality: Literal["text", "image", "audio", "video", "embedding"] = MODALITY
+    input_tokens: Count
+    output_tokens: Count
+    cached_input_tokens: Count = Field(0, description="Of the input's: those that were read from a cache.")
+
+    def as_used(self) -> Used:
+        """The same as a value of the rules."""
+        return Used(
+            call_id=self.call_id,
+            model=self.model,
+            provider=self.provider,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cached_input_tokens=self.cached_input_tokens,
+            modality=self.modality,
+        )
+
+
+class EventIn(Sent):
+    """One call as a program tells of it afterwards. A denial is told with status `budget_denied` (its call id is the
+    UUIDv5 of the operation and `denial:<index>`, its instance the operation, its attempt 0, its time `checked_at`).
+    """
+
+    call_id: Named
+    instance_id: Named
+    attempt_index: Annotated[int, Strict(), Field(ge=0, le=1_000_000)]
+    timestamp: AwareDatetime
+    status: EventStatus
+    model: Model
+    provider: Short
+    modality: Short = MODALITY
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cached_input_tokens: Count = 0
+    agent_run_id: Run | None = None
+    tags: AnyTags = Field(default_factory=dict)
+
+
+class IngestIn(Sent):
+    """Events, which are taken or not one by one."""
+
+    events: list[EventIn] = Field(max_length=MOST_EVENTS)
+
+
+class TakenOut(Schema):
+    """What became of one event.
+
+    A duplicate by `call_id` is this event when `same`, else another under its name, and this one is nowhere. A duplicate
+    by `legacy_key` (time and instance) says nothing of this call.
+    """
+
+    index: int
+    call_id: str
+    outcome: Literal["ingested", "rejected", "duplicate"]
+    code: Rejection | None = None
+    by: DuplicateBy | None = None
+    same: bool | None = None
+
+
+class IngestOut(Schema):
+    """How many were sent, and what became of them: the three come to `submitted`."""
+
+    submitted: int
+    ingested: int
+    rejected: int
+    duplicates: int
+    events: list[TakenOut]
+
+
+class PageIn(Schema):
+    """Which page of a list."""
+
+    cursor: _text(LONGEST_CURSOR) = Field("", description="What `next` of the answer before said.")  # type: ignore[valid-type]
+    limit: Annotated[int, Field(ge=1, le=100)] = 50
+
+
+class UsageIn(PageIn):
+    """Which events a list holds, the newest first."""
+
+    run_id: str = Field("", max_length=64, description="Of one run, by its `run_id`.")
+    status: EventStatus | None = None
+
+
+class UsageLine(Schema):
+    """One event. `cost` is null where its model has no known price."""
+
+    event_id: str
+    call_id: str
+    instance_id: str
+    attempt_index: int
+    timestamp: datetime
+    received_at: datetime
+    status: EventStatus
+    model: str
+    provider: str
+    modality: str
+    input_tokens: int
+    output_tokens: int
+    cost: Money | None
+    tags: dict[str, str]
+    run_id: str | None
+    agent_run_id: str | None
+
+
+class UsageOut(Schema):
+    """A page of events; `next` is the cursor of the rest, else null."""
+
+    events: list[UsageLine]
+    next: str | None
+
+
+class RunLine(Schema):
+    """A run: `run_id` is the journal's own name for it, `agent_run_id` the program's."""
+
+    run_id: str
+    agent_run_id: str
+    first_at: datetime
+    last_at: datetime
+    calls: int
+    denied: int
+    input_tokens: int
+    output_tokens: int
+    cost: Money
+
+
+class RunsOut(Schema):
+    """A page of runs, the newest first; `next` is the cursor of the rest, else null."""
+
+    runs: list[RunLine]
+    next: str | None
+
+
+class KeyOut(Schema):
+    """Whose key this is, and what it may."""
+
+    project_id: str
+    scope: KeyScope
+
+
+class PairIn(Sent):
+    """Which project a command that is logged in wants to work with, by its name."""
+
+    project: Named
+    scope: KeyScope = KeyScope.FULL
+
+
+class RenewIn(Sent):
+    """The secret that renews a pair."""
+
+    refresh_token: Named
+
+
+class PairOut(Schema):
+    """A pair: what is shown for an hour, and what renews it. Keep the second before the first."""
+
+    refresh_token: str
+    access_token: str
+    access_expires_at: datetime
+    expires_at: datetime
+    project_id: str
+    scope: KeyScope
+
+
+class Trouble(Schema):
+    """Why it is not answered, as a word; and of which operation, where it is of one."""
+
+    code: str
+    operation_id: str | None = None
+
+
+class Place(Schema):
+    """One mistake in what was sent."""
+
+    at: str
+    detail: str
+
+
+class TroubleOut(Schema):
+    """Every answer from 400 on. `errors` says where in a body what is wrong; `busy` that nothing was accepted."""
+
+    detail: Trouble
+    errors: list[Place] | None = None
+    busy: str | None = None

@@ -1,0 +1,1 @@
+"""What changes the spend journal, one verb group a file."""

@@ -1,0 +1,1 @@
+"""What the spend journal decides, as pure functions of facts."""
