@@ -10,7 +10,8 @@ from collections import Counter
 from typing import Final
 
 VARIABLE: Final = "OZ0_CRASH_AT"
-COMMITS: Final = ("submit", "start", "settle", "answer")  # the transactions that `db.write` is given a name for
+# The transactions that `db.write` is given a name for.
+COMMITS: Final = ("submit", "start", "settle", "answer", "admit_batch", "admit_check", "confirm")
 POINTS: Final = (
     *(f"{commit}.{side}" for commit in COMMITS for side in ("before_commit", "after_commit")),
     "request.first_byte",

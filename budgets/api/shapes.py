@@ -5,12 +5,12 @@ calls are UUIDs in their canonical spelling; cursors are what an answer before s
 """
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from ninja import Schema
 from pydantic import AwareDatetime, ConfigDict, Field, Strict, StringConstraints
 
-from base.api_words import NO_NUL, NO_NUL_PATTERN
+from base.api_words import NEXT, NO_NUL, NO_NUL_PATTERN
 from budgets.rules.checks import Check, Used
 from budgets.rules.identity import CANONICAL_V7
 from budgets.rules.words import (
@@ -30,27 +30,20 @@ from budgets.rules.words import (
 MOST_TOKENS: Final = 2**53 - 1
 MOST_EVENTS: Final = 1_000
 LONGEST_MODEL: Final = 2_048
-LONGEST_RUN: Final = 256
-LONGEST_CURSOR: Final = 4_096
 MOST_FALLBACKS: Final = 8
 MOST_TAGS: Final = 10
 
 
-def _text(most: int, least: int = 0) -> Any:
-    bounds = Field(min_length=least, max_length=most, json_schema_extra=NO_NUL_PATTERN)
-    return Annotated[str, Strict(), bounds, NO_NUL]
-
-
+_NO_NUL = Field(json_schema_extra={**NO_NUL_PATTERN})
 Count = Annotated[int, Strict(), Field(ge=0, le=MOST_TOKENS)]
-Model = _text(LONGEST_MODEL, 1)
-Short = _text(64, 1)
-Run = _text(LONGEST_RUN, 1)
-Named = _text(256, 1)
-TagKey = _text(64, 1)
-TagValue = _text(256)
+Model = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_MODEL), _NO_NUL, NO_NUL]
+Short = Annotated[str, Strict(), Field(min_length=1, max_length=64), _NO_NUL, NO_NUL]
+Named = Annotated[str, Strict(), Field(min_length=1, max_length=256), _NO_NUL, NO_NUL]
+TagValue = Annotated[str, Strict(), Field(max_length=256), _NO_NUL, NO_NUL]
+AnyText = Annotated[str, Strict(), Field(max_length=4_096), _NO_NUL, NO_NUL]
+Cursor = Annotated[str, Field(max_length=4_096, description=NEXT), _NO_NUL, NO_NUL]
 OperationId = Annotated[str, StringConstraints(pattern=CANONICAL_V7, strict=True)]
 Money = Annotated[str, Field(pattern=r"^-?\d+(\.\d+)?$", description="US dollars.")]
-AnyTags = dict[_text(4_096), _text(4_096)]  # type: ignore[misc]  # an event's own are judged one by one
 
 
 class Sent(Schema):
@@ -71,8 +64,8 @@ class CheckIn(Sent):
     estimated_output_tokens: Count | None = None
     modality: Literal["text", "image", "audio", "video", "embedding"] = MODALITY
     fallback_models: list[Model] = Field(default_factory=list, max_length=MOST_FALLBACKS)
-    agent_run_id: Run | None = None
-    tags: dict[TagKey, TagValue] = Field(default_factory=dict, max_length=MOST_TAGS)
+    agent_run_id: Named | None = None
+    tags: dict[Short, TagValue] = Field(default_factory=dict, max_length=MOST_TAGS)
     uncounted_calls: Count = Field(0, description="Calls that the program made and could not ask for.")
     uncounted_tokens: Count = 0
 
@@ -102,8 +95,8 @@ class BatchIn(Sent):
 class DecisionOut(Schema):
     """What was decided, by the figures it was decided with.
 
-    `current_usage` is what was counted before; `remaining_budget` what is left after. They and `budget_limit` are of the
-    limit that decided: the one that denied, else the one with the least left. Allowed without a `reservation_id`:
+    `current_usage` is what was counted before; `remaining_budget` what is left after. They and `budget_limit` are of
+    the limit that decided: the one that denied, else the one with the least left. Allowed without a `reservation_id`:
     nothing could be reserved, so nothing is confirmed.
     """
 
@@ -178,8 +171,8 @@ class EventIn(Sent):
     input_tokens: Count = 0
     output_tokens: Count = 0
     cached_input_tokens: Count = 0
-    agent_run_id: Run | None = None
-    tags: AnyTags = Field(default_factory=dict)
+    agent_run_id: Named | None = None
+    tags: dict[AnyText, AnyText] = Field(default_factory=dict, description="Judged one by one.")
 
 
 class IngestIn(Sent):
@@ -191,8 +184,8 @@ class IngestIn(Sent):
 class TakenOut(Schema):
     """What became of one event.
 
-    A duplicate by `call_id` is this event when `same`, else another under its name, and this one is nowhere. A duplicate
-    by `legacy_key` (time and instance) says nothing of this call.
+    A duplicate by `call_id` is this event when `same`, else another under its name, and this one is nowhere. One by
+    `legacy_key` (time and instance) says nothing of this call.
     """
 
     index: int
@@ -216,7 +209,7 @@ class IngestOut(Schema):
 class PageIn(Schema):
     """Which page of a list."""
 
-    cursor: _text(LONGEST_CURSOR) = Field("", description="What `next` of the answer before said.")  # type: ignore[valid-type]
+    cursor: Cursor = ""
     limit: Annotated[int, Field(ge=1, le=100)] = 50
 
 

@@ -70,9 +70,7 @@ class Operation(TenantRow):
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["project", "-id"], name="operation_newest"),
-            models.Index(
-                fields=["touched_at"], condition=Q(standing=OperationState.RUNNING), name="operation_running"
-            ),
+            models.Index(fields=["touched_at"], condition=Q(standing=OperationState.RUNNING), name="operation_running"),
             models.Index(fields=["expires_at"], name="operation_expiry"),
         ]
 
@@ -172,7 +170,7 @@ class Item(TenantRow):
 
 
 class Receipt(TenantRow):
-    """That a reservation was confirmed, by what, and when: what a confirmation sent again is compared with (RULES S8)."""
+    """That a reservation was confirmed, by what, and when: one that is sent again is compared with it (RULES S8)."""
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     reservation = models.ForeignKey(Reservation, on_delete=models.PROTECT, related_name="receipts", db_constraint=False)

@@ -86,9 +86,7 @@ def decide(
 
 
 def _tightest(caps: Sequence[Cap], used: Mapping[Period, Decimal]) -> Cap | None:
-    return min(
-        caps, key=lambda cap: (cap.amount - used[cap.period], SHORTEST_FIRST.index(cap.period)), default=None
-    )
+    return min(caps, key=lambda cap: (cap.amount - used[cap.period], SHORTEST_FIRST.index(cap.period)), default=None)
 
 
 def _decision(

@@ -22,12 +22,10 @@ def estimate(check: Check, at: datetime) -> Decimal | None:
     """
     output = UNSAID_OUTPUT if check.estimated_output_tokens is None else check.estimated_output_tokens
     asked = (check.estimated_input_tokens, output, 0, at)
-    return _dearest(
-        [
-            _price(check.provider, check.model, *asked),
-            *(_first(_price(check.provider, name, *asked), _price(None, name, *asked)) for name in check.fallback_models),
-        ]
-    )
+    amounts = [_price(check.provider, check.model, *asked)]
+    for name in check.fallback_models:
+        amounts.append(_first(_price(check.provider, name, *asked), _price(None, name, *asked)))
+    return _dearest(amounts)
 
 
 def cost(used: Used, at: datetime) -> Decimal | None:
@@ -54,9 +52,7 @@ def _dearest(amounts: Iterable[Decimal | None]) -> Decimal | None:
     return most
 
 
-def _price(
-    provider: str | None, model: str, given: int, answered: int, cached: int, at: datetime
-) -> Decimal | None:
+def _price(provider: str | None, model: str, given: int, answered: int, cached: int, at: datetime) -> Decimal | None:
     """Of whatever provider has such a model, when none is named."""
     if provider == REHEARSAL:
         return Decimal(0)

@@ -16,6 +16,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from base import db
 from base.clock import boot_time
+from budgets.operations import sweep as spend
 from catalog.models import KillSwitch
 from catalog.rules.switching import Mode
 from catalog.rules.wire import Wire
@@ -72,6 +73,9 @@ class Sweeper:
                 (_idle_clients, outside.end_idle),
                 (_stalled_jobs, _judge),
                 (_routines_due, lambda tenant, routine: routines.fire(tenant=tenant, routine=routine)),
+                (spend.abandoned, spend.interrupt),
+                (spend.due, spend.move_on),
+                (spend.long_over, spend.clear),
             ]
             for find, act in steps:
                 if not enough():

@@ -21,6 +21,9 @@ def copy(table: str, where: str = "true", **columns: object) -> LiteralString:
     )
 
 
+RUNS: Final = "standing = 'running'"
+LIVE: Final = "standing = 'live'"
+OLD: Final = "019a0000-0000-7000-8000-000000000001"  # an operation's id, of a known moment
 # Every constraint of our models, and a statement that breaks it.
 BREAKS: Final[dict[str, LiteralString]] = {
     "membership_once": copy("tenants_membership"),
@@ -132,4 +135,37 @@ BREAKS: Final[dict[str, LiteralString]] = {
     "event_seq_once": copy("jobs_event"),
     "exporter_one": copy("jobs_exporter"),
     "decision_once": copy("approvals_decision"),
+    "budget_name_once": copy("budgets_project", "agent = ''"),
+    "budget_agent_once": copy("budgets_project", "agent <> ''"),
+    "budget_unconfirmed": change("budgets_project", "true", unconfirmed="'kept'"),
+    "limit_once": copy("budgets_limit"),
+    "limit_period": change("budgets_limit", "true", period="'week'"),
+    "limit_mode": change("budgets_limit", "true", mode="'beg'"),
+    "limit_not_negative": change("budgets_limit", "true", amount=-1),
+    "tally_once": copy("budgets_tally"),
+    "tally_period": change("budgets_tally", "true", period="'week'"),
+    "tally_not_negative": change("budgets_tally", "true", in_doubt=-1),
+    "budget_key_scope": change("budgets_key", "true", scope="'some'"),
+    "budget_key_or_pair": change("budgets_key", "refresh_hash IS NULL", access_until="now()"),
+    "operation_standing": change("budgets_operation", RUNS, standing="'paused'", ended_at="now()"),
+    "operation_size": copy("budgets_operation", RUNS, id=OLD, expires_at="2025-10-21T05:03:11.360Z", size=33),
+    "operation_lives_a_day": change("budgets_operation", RUNS, expires_at="expires_at + interval '1 millisecond'"),
+    "operation_ended_when_not_running": change("budgets_operation", RUNS, ended_at="now()"),
+    "reservation_once": copy("budgets_reservation"),
+    "reservation_standing": change("budgets_reservation", LIVE, standing="'gone'", due_at="null", closed_at="now()"),
+    "reservation_not_negative": change("budgets_reservation", LIVE, amount=-1),
+    "reservation_due_while_open": change("budgets_reservation", LIVE, due_at="due_at + interval '1 second'"),
+    "reservation_closed_when_not_open": change("budgets_reservation", LIVE, closed_at="now()"),
+    "reservation_spent_when_confirmed": change("budgets_reservation", LIVE, spent=1),
+    "item_once": copy("budgets_item"),
+    "item_index": copy("budgets_item", index=32),
+    "item_carries_what_it_says": change("budgets_item", "standing = 'unattempted'", error_code="'check_failed'"),
+    "item_authority_ends": change("budgets_item", "standing = 'unattempted'", reservation_expires_at="now()"),
+    "receipt_once": copy("budgets_receipt"),
+    "run_of_program_once": copy("budgets_run"),
+    "spend_event_once": copy("budgets_spendevent", instance_id="another"),
+    "spend_event_legacy_once": copy("budgets_spendevent", call_id="another"),
+    "spend_event_status": copy("budgets_spendevent", status="perhaps"),
+    "spend_event_not_negative": copy("budgets_spendevent", input_tokens=-1),
+    "tag_value_once": copy("budgets_tagvalue"),
 }

@@ -1,0 +1,50 @@
+"""What is counted of a project in an hour, a day and a month: locked for a moment, always in this order (RULES S9)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+from uuid import UUID, uuid5
+
+from base import db, prepared
+from budgets.rules.words import Period
+
+NOTHING: Final = Decimal(0)
+_KEYS: Final = "(('hour', %s::timestamptz), ('day', %s::timestamptz), ('month', %s::timestamptz))"
+_LOCK: Final = f"""
+SELECT period, reserved + in_doubt + spent FROM budgets_tally
+WHERE project_id = %s AND (period, starts_at) IN {_KEYS}
+ORDER BY array_position(ARRAY['hour', 'day', 'month'], period::text) FOR NO KEY UPDATE
+"""  # noqa: S608 - only names of ours
+_BEGIN: Final = """
+INSERT INTO budgets_tally (id, tenant_id, project_id, period, starts_at, reserved, in_doubt, spent)
+VALUES (%s, %s, %s, %s, %s, 0, 0, 0) ON CONFLICT (project_id, period, starts_at) DO NOTHING
+"""
+_ADD: Final = f"""
+UPDATE budgets_tally SET reserved = reserved + %s, in_doubt = in_doubt + %s, spent = spent + %s
+WHERE project_id = %s AND (period, starts_at) IN {_KEYS}
+"""  # noqa: S608 - only names of ours
+
+
+def lock(project: UUID, starts: Mapping[Period, datetime]) -> Mapping[Period, Decimal]:
+    """Take the periods that begin at these moments for the rest of the open write; what is counted in each of them."""
+    asked = [project, *(starts[period] for period in Period)]
+    found = prepared.fetch(_LOCK, asked)
+    if len(found) < len(Period):
+        for period in Period:
+            name = uuid5(project, f"{period} {starts[period].isoformat()}")
+            prepared.change(_BEGIN, [name, db.writing_tenant(), project, period.value, starts[period]])
+        found = prepared.fetch(_LOCK, asked)
+    return {Period(period): amount for period, amount in found}
+
+
+def add(
+    project: UUID,
+    starts: Mapping[Period, datetime],
+    *,
+    reserved: Decimal = NOTHING,
+    in_doubt: Decimal = NOTHING,
+    spent: Decimal = NOTHING,
+) -> None:
+    """Change what is counted. Demands that `lock` has taken them."""
+    prepared.change(_ADD, [reserved, in_doubt, spent, project, *(starts[period] for period in Period)])
