@@ -16,7 +16,7 @@ from catalog.rules.agents import AgentSpec
 from catalog.rules.budgets import AgentCost, agent_cost, agent_finding, with_repeats
 from catalog.rules.estimates import Cost, Definition, as_sent
 from catalog.rules.findings import Finding
-from catalog.rules.model_names import connection_of
+from catalog.rules.model_names import REHEARSAL, connection_of
 from catalog.rules.platform import carried, label_of
 from catalog.rules.requests import as_text, definitions
 from catalog.rules.skills import IndexLine
@@ -99,6 +99,7 @@ class AgentPage:
     index: tuple[IndexRow, ...]
     on_unknown: str
     limits: tuple[tuple[str, float, str], ...]
+    runs: tuple[tuple[str, int, str], ...]
     connection: str
     no_connection: bool
     max_tokens: int
@@ -160,6 +161,7 @@ def agent_page(tenant: UUID, name: str, *, shown: str = "") -> AgentPage | None:
             index=tuple(IndexRow(line, line.taints(one.plugin)) for line in one.index),
             on_unknown=spec.on_unknown or "",
             limits=_limits(spec),
+            runs=_runs(spec),
             connection=(over := connection_of(spec.model, spec.connection)),
             no_connection=bool(over) and named(over) is None,
             max_tokens=spec.max_tokens,
@@ -229,6 +231,17 @@ def _limits(spec: AgentSpec) -> tuple[tuple[str, float, str], ...]:
         ("minutes", limits.minutes, "from its start, while only people are waited for not counted"),
         ("tokens", limits.tokens, "of its requests and their answers together"),
         ("dollars", limits.usd, "as far as its provider's prices are known"),
+    ]
+    return tuple((name, most, what) for name, most, what in found if most)
+
+
+def _runs(spec: AgentSpec) -> tuple[tuple[str, int, str], ...]:
+    """When its jobs continue as new; a rehearsal says so itself, and a program asks for it."""
+    if spec.model in ("", REHEARSAL):
+        return ()
+    found = [
+        ("tokens", spec.runs.tokens, "that one request would send of its conversation"),
+        ("turns", spec.runs.turns, "of one run"),
     ]
     return tuple((name, most, what) for name, most, what in found if most)
 

@@ -31,6 +31,17 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class RunBounds:
+    """How long one run of a job may become, before it continues as new (RULES G3); 0 sets no bound.
+
+    `tokens` is what its conversation would send in one request, `turns` the answers in it.
+    """
+
+    tokens: int = 100_000
+    turns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RehearsalCall:
     """One call a rehearsal's turn makes. `arguments` may hold placeholders (`templates`)."""
 
@@ -60,7 +71,8 @@ class AgentSpec:
     A model is asked over `connection`, by default the one called as its provider, for at most `max_tokens` an answer.
     `on_unknown` is `ask`, `fail`, or None where the starter decides (RULES U5). `input` holds the names a job may be
     started with and their defaults, `input_schema` JSON Schemas of some of them; `rehearsal` is filled only when
-    `model` is `rehearsal`. `file` is where in its plugin it was read, empty when nobody knows.
+    `model` is `rehearsal`. `runs` bounds what is asked of a model. `file` is where in its plugin it was read,
+    empty when nobody knows.
     """
 
     name: str
@@ -79,6 +91,7 @@ class AgentSpec:
     connection: str = ""
     max_tokens: int = DEFAULT_MAX_TOKENS
     outside: bool = False
+    runs: RunBounds = RunBounds()
 
 
 def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
@@ -106,6 +119,7 @@ def read_agent(notes: Notes, content: bytes) -> AgentSpec | None:
         connection=fields.text("connection", longest=64),
         max_tokens=fields.count("max_tokens", DEFAULT_MAX_TOKENS, most=1_000_000),
         outside=fields.flag("outside"),
+        runs=_runs(fields),
     )
     _one_mind(fields, agent)
     fields.done()
@@ -133,6 +147,12 @@ def _one_mind(fields: Fields, agent: AgentSpec) -> None:
             REHEARSAL,
             "`model: rehearsal` and a `rehearsal` list belong together",
             "write both, or take both out",
+        )
+    if fields.has("continue_as_new") and agent.model in ("", REHEARSAL):
+        fields.note(
+            "continue_as_new",
+            "bounds the conversation with a model, and this agent asks none",
+            "take it out: a rehearsal has it in a turn, and a program asks for it itself",
         )
     if agent.model and (trouble := model_trouble(agent.model)) is not None:
         fields.note("model", *trouble)
@@ -164,6 +184,19 @@ def _limits(fields: Fields | None) -> Limits:
     )
     fields.done()
     return limits
+
+
+def _runs(fields: Fields) -> RunBounds:
+    named = fields.map("continue_as_new")
+    if named is None:
+        return RunBounds()
+    usual = RunBounds()
+    bounds = RunBounds(
+        tokens=named.count("tokens", usual.tokens, least=0, most=100_000_000),
+        turns=named.count("turns", usual.turns, least=0, most=10_000),
+    )
+    named.done()
+    return bounds
 
 
 def _input(fields: Fields) -> dict[str, Any]:

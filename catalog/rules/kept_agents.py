@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from catalog.rules.agents import AgentSpec, Limits, RehearsalCall, RehearsalTurn
+from catalog.rules.agents import AgentSpec, Limits, RehearsalCall, RehearsalTurn, RunBounds
 from catalog.rules.findings import Finding, Severity
 from catalog.rules.lint import FILES
 
@@ -54,6 +54,8 @@ def _read_back(definition: Any) -> AgentSpec:
     kept["limits"] = Limits(**{name: _count(name, most) for name, most in limits.items() if name != "usd"}, usd=usd)
     if "max_tokens" in kept:
         kept["max_tokens"] = _count("max_tokens", kept["max_tokens"])
+    if "runs" in kept:
+        kept["runs"] = RunBounds(**{name: _count(name, most) for name, most in _map("runs", kept["runs"]).items()})
     kept["rehearsal"] = tuple(_turn(_map("a turn", turn)) for turn in _list("rehearsal", kept["rehearsal"]))
     order = [_text("input_order", name) for name in _list("input_order", kept.pop("input_order", ()))]
     given = kept.get("input", {})

@@ -58,6 +58,23 @@ RESULT: Final = Definition(
         "additionalProperties": False,
     },
 )  # for outside clients alone (RULES G5)
+NOTE_LONGEST: Final = 32_000
+CONTINUE: Final = Definition(
+    name="oz__continue",
+    description=(
+        "Have the job continue as new: once this program has ended with exit code 0 and no call of it is open, the "
+        "program is started afresh, with calls counted from 1 under new keys. It is given what changes of its input, "
+        "your note, and what its earlier calls came to. Ask again to change what you said."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "input": {"type": "object", "description": "the inputs that change; left out, none do"},
+            "note": {"type": "string", "maxLength": NOTE_LONGEST, "description": "what the next start should know"},
+        },
+        "additionalProperties": False,
+    },
+)  # for harness sessions alone (RULES G3)
 SKILL_NAME: Final = "oz__skill"
 DISCOVERY: Final = (FIND, CALL)
 OWN_NAMES: Final = frozenset({FIND.name, CALL.name, SKILL_NAME})

@@ -14,6 +14,7 @@ from base.addresses import read_url
 from base.outbound_transport import Transport
 from catalog.rules.model_names import ANTHROPIC, GOOGLE, OPENAI, OPENAI_CHAT, ModelName
 from catalog.rules.servers import Remote
+from jobs.rules import texts
 from jobs.rules.turns import PastTurn, TurnAnswer, TurnBusy, TurnFailed, TurnOrder, TurnOutcome, Wanted
 
 if TYPE_CHECKING:  # these take a second to import, which only a process that asks a model spends
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # these take a second to import, which only a process that as
     from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponse
     from pydantic_ai.models import Model
     from pydantic_ai.profiles import ModelProfile
+    from pydantic_ai.settings import ModelSettings
 
 PLACEHOLDER: Final = "kept-by-the-studio"  # libraries insist on a credential of their own; the transport drops it
 LOST_ANSWER: Final = "The studio has no result of this call."
@@ -39,7 +41,7 @@ async def ask(order: TurnOrder, named: ModelName, remote: Remote, *, limit: floa
             async with model_request_stream(
                 model,
                 messages(order),
-                model_settings={"max_tokens": order.agent.max_tokens, "max_retries": 0, "timeout": limit},
+                model_settings=_settings(order, limit),
                 model_request_parameters=_parameters(order),
             ) as stream:
                 said = ""
@@ -57,18 +59,29 @@ async def ask(order: TurnOrder, named: ModelName, remote: Remote, *, limit: floa
         await door.aclose()
 
 
+def _settings(order: TurnOrder, limit: float) -> "ModelSettings":
+    """A summary is to be words alone. Its request carries the definitions too: the calls before it are of them."""
+    found: ModelSettings = {"max_tokens": order.agent.max_tokens, "max_retries": 0, "timeout": limit}
+    if order.sums_up:
+        found["tool_choice"] = "none"
+    return found
+
+
 def messages(order: TurnOrder) -> "list[ModelMessage]":
-    """All that the model reads: the instructions, the job's input, and every turn of this run with its results."""
+    """All that the model reads: the instructions, the job's input, and every turn of this run with its results.
+
+    A run that another one came before reads after the input what is known of that (RULES G3).
+    """
     from pydantic_ai.messages import ModelRequest, UserPromptPart
 
-    parts: list[ModelRequestPart] = [UserPromptPart(first_words(order.given))]
+    parts: list[ModelRequestPart] = [UserPromptPart(text) for text in (first_words(order.given), *order.begun_with)]
     found: list[ModelMessage] = []
     for turn in order.past:
         parts += [UserPromptPart(note) for note in turn.notes]
         response = _response(turn)
         found += [ModelRequest(parts=parts, instructions=order.agent.instructions or None), response]
         parts = _results(turn, response)
-    parts += [UserPromptPart(note) for note in order.notes]
+    parts += [UserPromptPart(note) for note in (*order.notes, *([texts.SUM_UP] if order.sums_up else []))]
     return [*found, ModelRequest(parts=parts, instructions=order.agent.instructions or None)]
 
 
@@ -84,9 +97,9 @@ def _results(turn: PastTurn, response: "ModelResponse") -> "list[ModelRequestPar
     """A result for each call of a turn: providers refuse a history in which one is missing."""
     from pydantic_ai.messages import ToolReturnPart
 
-    texts = {call.model_call_id: call.text for call in turn.calls}
+    said = {call.model_call_id: call.text for call in turn.calls}
     return [
-        ToolReturnPart(one.tool_name, texts.get(one.tool_call_id, LOST_ANSWER), one.tool_call_id)
+        ToolReturnPart(one.tool_name, said.get(one.tool_call_id, LOST_ANSWER), one.tool_call_id)
         for one in response.tool_calls
     ]
 

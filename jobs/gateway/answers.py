@@ -65,6 +65,11 @@ def pending(call_id: UUID, state: CallState) -> types.CallToolResult:
     )
 
 
+def said(text: str) -> types.CallToolResult:
+    """What the gateway itself says, where no call was made."""
+    return types.CallToolResult.model_validate({"content": [{"type": "text", "text": text}]})
+
+
 def not_taken(why: str) -> types.CallToolResult:
     """A call that was not taken in."""
     return types.CallToolResult.model_validate({"content": [{"type": "text", "text": why}], "isError": True})

@@ -15,12 +15,12 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from base import canonical, db, ids
-from catalog.rules.platform import RESULT
+from catalog.rules.platform import CONTINUE, RESULT
 from jobs.gateway import answers
 from jobs.gateway.exchange import KEY, Exchange, request_name
 from jobs.gateway.threads import Threads
 from jobs.gateway.watch import Waiter, Watch
-from jobs.operations import outside
+from jobs.operations import continuing, outside
 from jobs.operations.outside import NotTaken
 from jobs.queries import outside as queries
 from jobs.rules import texts
@@ -92,6 +92,8 @@ class Face:
         exchange.whose = (client.token_id, client.session, request)
         self._open.setdefault(exchange.whose, set()).add(exchange)
         try:
+            if params.name == CONTINUE.name and client.person is None:
+                return await self._continued(exchange)
             if params.request_state is not None:
                 call_id, rounds = _resumed(params.request_state, exchange)
             elif params.name == RESULT.name:
@@ -117,6 +119,13 @@ class Face:
         if await self._threads.run(lambda: queries.answered(client.tenant, client.token_id, call_id)) is None:
             raise NotTaken(f"This token has made no call {ids.show(ids.CALL, call_id)}.")
         return call_id
+
+    async def _continued(self, exchange: Exchange) -> Answer:
+        """A harness's program asks that its job continues as new (RULES G3). It is no call, and waits for nothing."""
+        ask = functools.partial(continuing.continue_as_new, client=exchange.client, arguments=_arguments(exchange))
+        said = await self._threads.run(ask)
+        self._closed(exchange)
+        return answers.said(said)
 
     async def _take_in(self, exchange: Exchange, params: types.CallToolRequestParams, request: str) -> UUID:
         """Submit the call. A client that goes or cancels meanwhile is heard when it is in."""

@@ -243,6 +243,7 @@ class Turn(TenantRow):
     usage = models.JSONField(default=dict)
     model = models.CharField(max_length=200, blank=True)
     error = models.TextField(blank=True)
+    sums_up = models.BooleanField(default=False, help_text="it asks for a summary of its run (RULES G3)")
     notes = models.JSONField(default=list, help_text="the late calls that its model was told of, by their ids")
     response = models.ForeignKey(Body, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False)
 

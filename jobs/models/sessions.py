@@ -33,6 +33,9 @@ class Session(TenantRow):
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True, help_text="when its newest incarnation was given to a node")
     ended_at = models.DateTimeField(null=True)
+    continues = models.JSONField(
+        null=True, help_text="once it has ended well the job continues as new: what of its input changes, and a note"
+    )
     exit_code = models.IntegerField(null=True)
     output = models.TextField(blank=True, help_text="the end of its standard output")
     errors = models.TextField(blank=True, help_text="the end of its standard error")

@@ -23,7 +23,7 @@ from catalog.rules.servers import Remote
 from catalog.rules.switching import Mode
 from jobs.models import Attempt, Call, Hold, Job, Node, Session
 from jobs.operations import cancel, events, holds, masking, moves, sessions
-from jobs.queries import locks
+from jobs.queries import locks, runs
 from jobs.rules.limits import backoff
 from jobs.rules.sessions import SessionEnd, SessionOrder
 from jobs.rules.states import (
@@ -85,6 +85,9 @@ def _order(job: Job, row: Session, agent: AgentSpec, token: str, model: Remote |
     shown, address = ids.show(ids.JOB, job.pk), f"{settings.OZ0_URL.rstrip('/')}/mcp/"
     key = next(iter(model.headers.values()), "").removeprefix("Bearer ") if model else ""
     given = {"job": shown, "agent": agent.name, "instructions": agent.instructions, "input": job.input}
+    begun = runs.begun_of_program(job, row.run_number)
+    if begun is not None:
+        given |= {"run": begun.run, "note": begun.note, "earlier": begun.calls, "earlier_left_out": begun.left_out}
     return SessionOrder(
         tenant=job.tenant_id,
         job_id=job.pk,
@@ -148,7 +151,7 @@ def lose(*, tenant: UUID, session_id: UUID, incarnation: int | None = None) -> b
 
 def _lose(job: Job, row: Session, now: datetime) -> None:
     """Its token is dead with this; its running calls are stopped, what waits is ended, and its holds withdrawn."""
-    moves.session(row, SessionState.LOST, reason=Why.SESSION_LOST, now=now)
+    moves.session(row, SessionState.LOST, reason=Why.SESSION_LOST, now=now, continues=None)  # a fresh start asks anew
     sessions.end_token(row)
     mine = Call.objects.filter(session_id=row.pk)
     cancel.stop_running(mine, why=Why.SESSION_LOST, now=now)

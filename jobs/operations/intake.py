@@ -216,6 +216,12 @@ def _spec_of(row: Agent) -> AgentSpec:
         raise CannotStart(str(error)) from error
 
 
+def changed_input(spec: AgentSpec, before: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """See that a job's input may be changed by this. Raises `BadInput`."""
+    _known(given, spec)
+    _input(spec, {**before, **given})
+
+
 def _known(names: Iterable[str], spec: AgentSpec) -> None:
     if unknown := sorted(set(names) - set(spec.input)):
         takes = ", ".join(sorted(spec.input)) or "no input at all"

@@ -6,7 +6,7 @@ from uuid import UUID
 from base import db
 from jobs import wake
 from jobs.models import Call, Driver, Job, Session
-from jobs.operations import moves
+from jobs.operations import moves, runs, sessions
 from jobs.queries import locks, open_work
 from jobs.queries.tables import JOBS
 from jobs.rules.limits import CLIENT_IDLE
@@ -63,7 +63,10 @@ def _wait_for_its_client(job: Job, now: datetime) -> None:
 
 
 def _follow_its_session(job: Job, now: datetime) -> None:
-    """No call of a harness job is open: it ends with its program, or waits for a person where that was lost (K6)."""
+    """No call of a harness job is open: it ends with its program, or waits for a person where that was lost (K6).
+
+    Where the program asked for it, the job continues as new instead, with the first session of its next run (G3).
+    """
     session = Session.objects.filter(job_id=job.pk).latest("run_number", "number")
     if session.state == SessionState.ASKING:
         if job.state == JobState.RUNNING:
@@ -71,7 +74,10 @@ def _follow_its_session(job: Job, now: datetime) -> None:
         return
     if job.state == JobState.WAITING:
         moves.job(job, JobState.RUNNING, reason="", now=now)
-    if session.state == SessionState.ENDED:
+    if session.state == SessionState.ENDED and session.continues is not None and session.reason == Why.DONE:
+        runs.begin_next(job, session.continues.get("input", {}))
+        sessions.begin(job, now=now)
+    elif session.state == SessionState.ENDED:
         moves.job(job, JobState.COMPLETED, reason=session.reason, now=now, output=session.output)
 
 

@@ -80,7 +80,8 @@ def job(row: Job, to: JobState, *, reason: str, now: datetime, **fields: Any) ->
 def begin_turn(row: Turn) -> None:
     """Write a new turn, asked."""
     TURNS.insert(row)
-    events.record(row.job_id, "turn.asked", turn=row.number)
+    about: dict[str, Any] = {"summary": True} if row.sums_up else {}
+    events.record(row.job_id, "turn.asked", turn=row.number, **about)
 
 
 def turn(row: Turn, to: TurnState, *, now: datetime, **fields: Any) -> None:

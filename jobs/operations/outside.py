@@ -21,7 +21,7 @@ from catalog.rules.agents import AgentSpec
 from catalog.rules.answers import storable
 from catalog.rules.estimates import Definition
 from catalog.rules.kept_agents import Unreadable, from_json
-from catalog.rules.platform import RESULT
+from catalog.rules.platform import CONTINUE, RESULT
 from catalog.rules.switching import Mode
 from jobs.models import Call, Driver, Hold, Job, JobCounter, Session, Starter
 from jobs.operations import cancel, events, intake, masking, moves
@@ -65,16 +65,18 @@ class Offered:
 
 
 def offered(client: Client) -> list[Offered]:
-    """What the client's agent is granted now, as its model is sent it, and `oz.result`. Raises `NotTaken`."""
+    """What the client's agent is granted now, as its model is sent it, and what clients have. Raises `NotTaken`."""
     with db.read(client.tenant):
         agent, spec = _agent(client) if client.person is not None else _agent_of_session(client)
         granted = functions.granted(agent.pk)
         hints = dict(Function.objects.filter(pk__in=granted.values()).values_list("model_name", "annotations"))
         sent = Platform(Job(agent=agent), granted).sent(spec)
-        return [Offered(one, hints.get(one.name, OWN)) for one in (*sent, RESULT)]
+        found = [Offered(one, hints.get(one.name, OWN)) for one in (*sent, RESULT)]
+        return [*found, Offered(CONTINUE, CHANGES)] if client.person is None else found
 
 
 OWN: Final = {"readOnlyHint": True}  # the platform's own functions; what `oz.call` calls is judged as itself
+CHANGES: Final = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True}
 
 
 def submit(*, client: Client, want: Wanted, job_id: UUID | None = None) -> UUID:
@@ -111,8 +113,8 @@ def _submit_in_session(client: Client, want: Wanted) -> UUID:
     """Take in a call of a harness's program, into the job that its session is of (RULES G4, K3)."""
     with db.write(client.tenant, named="submit") as now:
         locks.gate_shared()
-        job, session = _session(client)
-        _, spec = _agent_of(job)
+        job, session = session_of(client)
+        _, spec = agent_of(job)
         if job.calls_made < spec.limits.calls:
             (call,) = intake.submit(job=job, turn=None, wanted=[want], now=now, session=session)
             return call.pk
@@ -122,7 +124,7 @@ def _submit_in_session(client: Client, want: Wanted) -> UUID:
     raise NotTaken(f"This call was not made: {limit}, so its job is being stopped.")
 
 
-def _session(client: Client) -> tuple[Job, Session]:
+def session_of(client: Client) -> tuple[Job, Session]:
     """The running session whose token this is, and its job, both locked. Raises `NotTaken`."""
     found = Session.objects.filter(token_id=client.token_id).values_list("pk", "job_id").first()
     job = locks.job(found[1]) if found else None
@@ -137,10 +139,11 @@ def _agent_of_session(client: Client) -> tuple[Agent, AgentSpec]:
     found = Session.objects.filter(token_id=client.token_id).select_related("job__agent").first()
     if found is None:
         raise NotTaken("The session of this token is over.")
-    return _agent_of(found.job)
+    return agent_of(found.job)
 
 
-def _agent_of(job: Job) -> tuple[Agent, AgentSpec]:
+def agent_of(job: Job) -> tuple[Agent, AgentSpec]:
+    """The agent that a job has, which it keeps from its start. Raises `NotTaken`."""
     try:
         return job.agent, from_json(job.agent.definition)
     except Unreadable as error:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 from uuid import UUID
 
 from base import db
@@ -17,9 +17,11 @@ from catalog.rules.servers import Remote
 from catalog.rules.switching import Mode
 from jobs import wake
 from jobs.models import Call, Job, Node, Turn
-from jobs.operations import bodies, cancel, events, intake, masking, moves, platform
+from jobs.operations import bodies, cancel, events, intake, masking, moves, platform, runs
 from jobs.queries import history, locks
+from jobs.queries import runs as queries
 from jobs.rules.limits import TURN_LIMIT, asked_again
+from jobs.rules.runs import MOST_IN_VAIN, as_summary, without_summary
 from jobs.rules.states import JobState, NodeState, TurnState
 from jobs.rules.turns import LOST, TurnAnswer, TurnBusy, TurnFailed, TurnOrder, TurnOutcome, with_lost
 from jobs.rules.why import Why
@@ -53,8 +55,10 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
             kind, limit = passed
             cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind=kind, detail=limit, now=now)
             return None
-        late = history.late_calls(job)
-        turn = _ask(job, node_id, late, limit_at=now + timedelta(seconds=TURN_LIMIT))
+        late, past = history.late_calls(job), history.past_turns(job)
+        sums_up = runs.to_be_summed_up(job, agent, past)
+        late = [] if sums_up else late  # a run is over before they are told of, or goes on and tells of them
+        turn = _ask(job, node_id, late, sums_up=sums_up, limit_at=now + timedelta(seconds=TURN_LIMIT))
         job.turn_due_at = None
         job.save(update_fields=["turn_due_at"])
         if job.state == JobState.QUEUED:
@@ -67,10 +71,12 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
             asked=turn.asked,
             agent=agent,
             given=job.input,
-            past=history.past_turns(job),
+            past=past,
             notes=tuple(history.note_of(call) for call in late),
             tools=() if agent.model == REHEARSAL else platform.sent(job, agent),
             remote=None if agent.model == REHEARSAL else _provider(agent, job),
+            begun_with=() if agent.model == REHEARSAL else queries.begun_with(job, job.run_number),
+            sums_up=sums_up,
         )
 
 
@@ -95,7 +101,7 @@ def _limit_passed(job: Job, agent: AgentSpec, now: datetime) -> tuple[str, str] 
     return None
 
 
-def _ask(job: Job, node_id: UUID, late: list[Call], *, limit_at: datetime) -> Turn:
+def _ask(job: Job, node_id: UUID, late: list[Call], *, sums_up: bool, limit_at: datetime) -> Turn:
     """The job's next turn, or the same one once more when it was lost with its node, or its provider was busy.
 
     Its model is told of the `late` calls, and no further one of them (RULES A8).
@@ -121,6 +127,7 @@ def _ask(job: Job, node_id: UUID, late: list[Call], *, limit_at: datetime) -> Tu
         job=job,
         number=job.turns_made + 1,
         run_number=job.run_number,
+        sums_up=sums_up,
         node_id=node_id,
         asked_at=now,
         limit_at=limit_at,
@@ -173,31 +180,27 @@ def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome, jit
         turn = locks.turn(turn_id)
         if job is None or turn is None or turn.state != TurnState.ASKED or turn.asked != asked:
             return False
-        match outcome:
-            case TurnBusy():
-                _busy(job, turn, outcome, jitter)
-            case TurnFailed():
-                error = masking.text(storable(outcome.error))
-                usage = with_lost(outcome.usage, turn.usage.get(LOST, 0))
-                moves.turn(turn, TurnState.FAILED, now=now, error=error, usage=usage)
-                reason = Why.AGENT_ERROR if outcome.agents_fault else Why.MODEL_ERROR
-                _end(job, reason=reason, detail=error)
-            case TurnAnswer():
-                wanted = [{"function": w.model_name, "id": w.model_call_id} for w in outcome.wanted]
-                say = masking.text(storable(outcome.say))
+        match as_summary(outcome) if turn.sums_up else outcome:
+            case TurnBusy() as busy:
+                _busy(job, turn, busy, jitter)
+            case TurnFailed() as failed:
+                _failed(job, turn, failed)
+            case TurnAnswer() as answer:
+                wanted = [{"function": w.model_name, "id": w.model_call_id} for w in answer.wanted]
+                say = masking.text(storable(answer.say))
                 moves.turn(
                     turn,
                     TurnState.ANSWERED,
                     now=now,
                     say=say,
                     wanted=storable(wanted),
-                    model=storable(outcome.model)[:200],
-                    usage=with_lost(outcome.usage, turn.usage.get(LOST, 0)),
+                    model=storable(answer.model)[:200],
+                    usage=with_lost(answer.usage, turn.usage.get(LOST, 0)),
                     response_id=None
-                    if outcome.response is None
-                    else bodies.keep(masking.value(storable(outcome.response))),
+                    if answer.response is None
+                    else bodies.keep(masking.value(storable(answer.response))),
                 )
-                _go_on(job, turn, outcome, say=say)
+                _go_on(job, turn, answer, say=say)
             case never:
                 assert_never(never)
         events.judge_later(job.pk)
@@ -220,6 +223,21 @@ def _busy(job: Job, turn: Turn, busy: TurnBusy, jitter: float) -> None:
         job.save(update_fields=["turn_due_at"])
 
 
+def _failed(job: Job, turn: Turn, failed: TurnFailed) -> None:
+    """A turn came to nothing, and its job fails; but a run of which no summary could be had goes on (RULES G3)."""
+    now, error = db.must_write(), masking.text(storable(failed.error))
+    in_vain = queries.summed_up_in_vain(job) + 1
+    if turn.sums_up:
+        error = without_summary(error, in_vain=in_vain)
+    usage = with_lost(failed.usage, turn.usage.get(LOST, 0))
+    moves.turn(turn, TurnState.FAILED, now=now, error=error, usage=usage)
+    if turn.sums_up and in_vain < MOST_IN_VAIN:
+        job.turns_made = turn.number
+        job.save(update_fields=["turns_made"])
+        return
+    _end(job, reason=Why.AGENT_ERROR if failed.agents_fault else Why.MODEL_ERROR, detail=error)
+
+
 def _go_on(job: Job, turn: Turn, answer: TurnAnswer, *, say: str) -> None:
     now = db.must_write()
     wanted = list(answer.wanted)
@@ -229,8 +247,11 @@ def _go_on(job: Job, turn: Turn, answer: TurnAnswer, *, say: str) -> None:
         return
     if not wanted and history.awaits_a_note(job):
         return  # a call that a person asked for again is open, or not told of yet: the model is asked once more
+    if turn.sums_up:
+        runs.begin_next(job, {})
+        return
     if answer.continues is not None and not wanted:
-        _continue_as_new(job, masking.value(storable(answer.continues)))
+        runs.begin_next(job, answer.continues)
         return
     if not wanted:
         moves.job(job, JobState.COMPLETED, reason=Why.DONE, now=now, output=say)
@@ -247,20 +268,6 @@ def _go_on(job: Job, turn: Turn, answer: TurnAnswer, *, say: str) -> None:
         )
         return
     intake.submit(job=job, turn=turn, wanted=wanted, now=now)
-
-
-def _continue_as_new(job: Job, given: dict[str, Any]) -> None:
-    """Begin the job's next run: its model reads nothing of the runs before, its calls count from 1 (RULES K2, G3).
-
-    An answered turn without calls leaves nothing of the job open. What the agent's limits count goes on counting: they
-    are the job's, and a job could else go on for ever.
-    """
-    job.calls_before = job.calls_made
-    job.run_number += 1
-    job.next_activity = 1
-    before, job.input = job.input, {**job.input, **given}
-    job.save(update_fields=["calls_before", "run_number", "next_activity", "input"])
-    events.record(job.pk, "job.continued", run=job.run_number, before=before, input=job.input)
 
 
 def _end(job: Job, *, reason: Why, detail: str) -> None:

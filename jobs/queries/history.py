@@ -12,7 +12,7 @@ from jobs.rules.turns import PastCall, PastTurn, tokens_of
 
 
 def past_turns(job: Job) -> tuple[PastTurn, ...]:
-    """Every answered turn of a job's present run with its calls, oldest first."""
+    """Every answered turn of a job's present run with its calls, oldest first; a summary is for the next run alone."""
     calls: dict[UUID, list[PastCall]] = {}
     run = Call.objects.filter(job=job, run_number=job.run_number)
     late: dict[str, Call] = {}
@@ -68,7 +68,7 @@ def awaits_a_note(job: Job) -> bool:
 
 
 def _answered(job: Job) -> QuerySet[Turn]:
-    return Turn.objects.filter(job=job, run_number=job.run_number, state=TurnState.ANSWERED)
+    return Turn.objects.filter(job=job, run_number=job.run_number, state=TurnState.ANSWERED, sums_up=False)
 
 
 def note_of(call: Call) -> str:
@@ -85,9 +85,17 @@ def first_input(job_id: UUID) -> Any:
 
 
 def text_for_model(call: Call) -> str:
-    """What the model reads of a call: the tool's whole answer, or our words where there is none (RULES U9, C8)."""
+    """What the model reads of a call, and whether a person edited it (RULES U9, A9, C8)."""
+    told = came_of(call)
+    if call.edited_from_id is None:
+        return told
+    return texts.edited(call.arguments_body.data if call.arguments_body else call.arguments, told)
+
+
+def came_of(call: Call) -> str:
+    """What came of a call: the tool's whole answer, or our words where there is none."""
     answer = call.result_body.data["text"] if call.result_body else call.result_text
-    told = texts.for_model(
+    return texts.for_model(
         state=CallState(call.state),
         reason=call.reason,
         effect=Effect(call.effect),
@@ -96,6 +104,3 @@ def text_for_model(call: Call) -> str:
         note=call.result_text if call.state == CallState.HAPPENED else call.detail,
         read_only=call.read_only,
     )
-    if call.edited_from_id is None:
-        return told
-    return texts.edited(call.arguments_body.data if call.arguments_body else call.arguments, told)

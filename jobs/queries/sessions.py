@@ -20,6 +20,9 @@ class SessionLine:
     ended_at: datetime | None
     exit_code: int | None
     why: str
+    created_at: datetime
+    continues: bool  # its program asked that the job continues as new when it has ended
+    note: str  # what the program of the run before left for it
 
 
 def session_of(job: Job, run: int) -> SessionLine | None:
@@ -36,4 +39,12 @@ def session_of(job: Job, run: int) -> SessionLine | None:
         ended_at=row.ended_at,
         exit_code=row.exit_code,
         why=row.detail or (sentence(row.reason) if row.reason else ""),
+        created_at=row.created_at,
+        continues=row.continues is not None,
+        note=_note_of(job, run - 1),
     )
+
+
+def _note_of(job: Job, run: int) -> str:
+    row = Session.objects.filter(job_id=job.pk, run_number=run).order_by("-number").first() if run >= 0 else None
+    return str(row.continues.get("note", "")) if row is not None and row.continues else ""

@@ -11,7 +11,7 @@ from django.db.models import F
 
 from base import db, ids
 from jobs.models import Attempt, Call, Driver, Hold, Job, JobCounter, Turn
-from jobs.queries import history, stopping
+from jobs.queries import history, runs, stopping
 from jobs.queries.drawing import Drawing, Drawn
 from jobs.queries.lists import why_it_ended
 from jobs.queries.sessions import SessionLine, session_of
@@ -39,6 +39,7 @@ class TurnLine:
     tokens: int
     say: str
     error: str
+    sums_up: bool
     asked: int
     asked_at: datetime
     ended_at: datetime | None
@@ -117,8 +118,9 @@ class JobHead:
 class Trace:
     """The page, of one of the job's `runs`, counted from 0: it continued as new between two (RULES G3).
 
-    `seq` is the newest event that it surely shows; `before` and `after` are activities to page to. `stands` says why
-    the job's due turn is not asked, when there is a reason, and `stands_until` how long if that is known.
+    `summary` is what the run's model was given of the one before, `recorded` how many of the earlier calls the studio
+    told it of. `seq` is the newest event that it surely shows; `before` and `after` are activities to page to. `stands`
+    says why the job's due turn is not asked, when there is a reason, and `stands_until` how long if that is known.
     """
 
     head: JobHead
@@ -136,6 +138,8 @@ class Trace:
     before: int | None
     after: int | None
     session: SessionLine | None = None
+    summary: str = ""
+    recorded: int = 0
 
     @property
     def continued(self) -> int:
@@ -165,9 +169,12 @@ def trace(
         stories = {call.pk: veil.says(call, says_of(call, attempts[call.pk], holds[call.pk], still)) for call in calls}
         head, stands = _head(job, tokens=_tokens(job_id)), still.why_no_turn()
         session = session_of(job, run)
+        summary = runs.summary_before(job, run)
+        recorded = runs.telling(job, run).count() if summary else 0
         after = calls[-1].activity + 1 if calls and _goes_on(calls[-1]) else None
-    origin = turns[0].asked_at if turns and (first > 1 or run) else job.created_at
-    drawing = Drawing(turns, calls, attempts, origin=origin, end=_end_of(job, run, turns) or now)
+    origin = turns[0].asked_at if turns and (first > 1 or run) else session.created_at if session else job.created_at
+    end = session.ended_at if session and run < job.run_number else _end_of(job, run, turns)
+    drawing = Drawing(turns, calls, attempts, origin=origin, end=end or now)
     return Trace(
         head=head,
         run=run,
@@ -184,6 +191,8 @@ def trace(
         before=max(1, first - WINDOW) if first > 1 else None,
         after=after,
         session=session,
+        summary=summary,
+        recorded=recorded,
     )
 
 
@@ -278,6 +287,7 @@ def _turn_line(turn: Turn, drawing: Drawing) -> TurnLine:
         tokens=tokens_of(turn.usage),
         say=turn.say,
         error=turn.error,
+        sums_up=turn.sums_up,
         asked=turn.asked,
         asked_at=turn.asked_at,
         ended_at=turn.ended_at,

@@ -1,6 +1,10 @@
-"""What the model reads of a call that has no answer of its own. None says a person decided when none did (RULES U9)."""
+"""What a model reads in the studio's own words: of calls without an answer of their own, and of the runs before.
+
+None says that a person decided when none did (RULES U9).
+"""
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from jobs.rules.states import CallState, Effect
@@ -17,6 +21,18 @@ UNSEEN: Final = (
     " job before you make it again."
 )
 
+SUM_UP: Final = (
+    "This conversation has become long and ends here. Your work goes on in a new one, which will have your"
+    " instructions, the job's input, the studio's own record of the calls that changed something, and what you write"
+    " now; nothing else of this conversation. So call no function now. Write down all that is needed to go on: what is"
+    " done and what came of it; what you have found out, with ids, figures and names exactly as they are; what is left"
+    " to do, in order; what must not be done again. At most 1,500 words. Answer with this text alone."
+)
+CONTINUES: Final = (
+    "The job continues as new once this program has ended with exit code 0 and no call of it is open. Calls that you"
+    " make until then are still of this run."
+)
+RECORD_SHOWN: Final = 300  # characters of a call's arguments, and of what came of it, in the record of earlier runs
 
 EDIT_SHOWN: Final = 4_000  # characters of edited arguments that the model reads
 
@@ -31,6 +47,48 @@ def edited(arguments: Any, text: str) -> str:
 def late_note(name: str, text: str) -> str:
     """What a model is told of a call that expired and that a person then asked for again (RULES A8)."""
     return f"A person asked again for your call of {name}, which had expired. This is what came of it:\n\n{text}"
+
+
+def recorded(
+    name: str, arguments: Any, *, place: tuple[int, int], text: str, answered: bool, edited: bool = False
+) -> str:
+    """One call of an earlier run, in the record that the next one begins with (RULES G3).
+
+    `place` is its run, from 1, and its number in that. The `text` of one that was `answered` is the tool's own and may
+    be long; else it is ours, and is told whole.
+    """
+    spelled = json.dumps(arguments, ensure_ascii=False, sort_keys=True)
+    earlier = ACTED_EARLIER if answered and text.endswith(ACTED_EARLIER) else ""
+    came = f"It was answered: {_cut(text.removesuffix(earlier))} {' '.join(earlier.split())}" if answered else text
+    by = " A person had edited its arguments." if edited else ""
+    return f"- {name} {_cut(spelled)} (conversation {place[0]}, call {place[1]}):{by} {came}".rstrip()
+
+
+def _cut(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= RECORD_SHOWN else f"{flat[:RECORD_SHOWN]}… ({len(flat):,} characters in all)"
+
+
+def begun_with(summary: str, record: Sequence[str], others: Mapping[str, int], taint: str) -> tuple[str, str]:
+    """What a run reads of those before it (RULES G3): the studio's own record, and the model's summary of the last.
+
+    `others` counts by name the calls that the record has no line for; `taint` is the manual that tainted the job.
+    """
+    lines = ["This job goes on from an earlier conversation, which had become too long."]
+    if record:
+        lines.append(
+            "The studio's own record of the calls of earlier conversations that changed something or may have, or that"
+            " a person did not let run. Do not make them again because you see nothing of them here:"
+        )
+        lines += record
+    else:
+        lines.append("By the studio's own record no call of the earlier conversations changed anything.")
+    if others:
+        rest = ", ".join(f"{name} {count:,} times" for name, count in sorted(others.items()))
+        lines.append(f"Before those it had also called, and was answered: {rest}.")
+    if taint:
+        lines.append(f"The job is tainted: in an earlier conversation it read {taint}, another plugin's manual.")
+    return "\n".join(lines), f"All of this text is your own summary of the conversation before this one:\n\n{summary}"
 
 
 def pending(call: str, state: CallState) -> str:

@@ -55,6 +55,9 @@ class TurnOrder:
 
     `notes` tell it of calls that a person asked for again and that have ended since its last turn (RULES A8). `tools`
     are the definitions that the request carries, `remote` the way to the model's provider; a rehearsal has neither.
+
+    `begun_with` is what a run reads of those before it, after the job's input; with `sums_up` the question is for a
+    summary of this one (RULES G3).
     """
 
     tenant: UUID
@@ -68,6 +71,8 @@ class TurnOrder:
     notes: tuple[str, ...] = field(default=(), repr=False)
     tools: tuple[Definition, ...] = field(default=(), repr=False)
     remote: Remote | None = field(default=None, repr=False)
+    begun_with: tuple[str, ...] = field(default=(), repr=False)
+    sums_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)

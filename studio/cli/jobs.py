@@ -283,6 +283,10 @@ def _words(kind: str, data: Mapping[str, Any], call: str) -> str:
             return f"job continues as new: run {data['run'] + 1}"
         case "job.moved":
             return f"job {data['to']}"
+        case "session.continues":
+            return "its program asks that the job continues as new"
+        case "turn.asked" if data.get("summary"):
+            return f"turn {data['turn']} asked, for a summary of the run"
         case "turn.asked":
             return f"turn {data['turn']} asked"
         case "turn.moved":

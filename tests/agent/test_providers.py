@@ -116,6 +116,25 @@ def test_the_next_turn_reads_its_own_answer_as_the_provider_gave_it_with_every_r
     assert providers.LOST_ANSWER in body, "a call without a result, which providers refuse"
 
 
+@pytest.mark.rule("G3")
+@EVERY
+def test_a_summary_is_asked_for_with_the_definitions_and_without_a_call_and_a_next_run_begins_with_it(
+    word: str,
+) -> None:
+    with provider(Says("So far.")) as here:
+        asked(word, here)
+        outcome, _ = asked(word, here, an_order(word, sums_up=True, begun_with=("the record", "an earlier summary")))
+    assert isinstance(outcome, TurnAnswer) and outcome.say == "So far."
+    usual, request = (one.body for one in here.asked)
+    assert found(request, "tools") == found(usual, "tools")
+    choice = found(request, "tool_choice", "toolConfig", "tool_config")
+    assert "none" in str(choice).lower() and choice != found(usual, "tool_choice", "toolConfig", "tool_config")
+    body = str(request)
+    places = [body.index(words) for words in ("Buy milk", "the record", "an earlier summary", "call no function now")]
+    assert places == sorted(places)
+    assert "call no function now" not in str(usual)
+
+
 @EVERY
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
 def test_a_busy_provider_is_asked_again_later_and_never_at_once(word: str, status: int) -> None:

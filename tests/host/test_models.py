@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -14,9 +15,10 @@ from base import db
 from catalog.models import Agent, Credential
 from catalog.operations import connections
 from catalog.operations.connections import Given
-from catalog.rules.agents import AgentSpec
+from catalog.rules.agents import AgentSpec, RunBounds
 from catalog.rules.kept_agents import as_json
 from jobs.models import Call, Job, Turn
+from jobs.rules import texts
 from jobs.rules.states import JobState, TurnState
 from jobs.tasks.host import Host
 from tenants.rules.who import SYSTEM
@@ -46,13 +48,13 @@ def host(tmp_path: Path, settings: LazySettings) -> Iterator[Host]:
         yield node
 
 
-def a_modelled_world(here: Provider, model: str = "openai-chat:some-model") -> World:
+def a_modelled_world(here: Provider, model: str = "openai-chat:some-model", **more: Any) -> World:
     """Its agent asks this provider, over the connection that is called as its kind."""
     world = a_world()
     given = {"allowed": [here.place], "given": Given(Credential.BEARER, "the-key"), "actor": SYSTEM}
     connections.make(tenant=world.tenant, name="openai", url=f"{here.url}/v1", **given)
     with db.write(world.tenant):
-        spec = AgentSpec("clerk", model=model, functions=("shop.*",), instructions="Be brief.")
+        spec = AgentSpec("clerk", model=model, functions=("shop.*",), instructions="Be brief.", **more)
         Agent.objects.filter(name="clerk").update(definition=as_json(spec))
     return world
 
@@ -89,6 +91,38 @@ def test_a_job_on_a_model_waits_out_its_providers_limit_reads_its_results_and_en
     with db.read(world.tenant):
         assert list(Turn.objects.order_by("number").values_list("asked", flat=True)) == [1, 2]
         assert Call.objects.count() == 2
+
+
+@pytest.mark.rule("G3")
+def test_a_job_whose_conversation_is_full_is_summed_up_and_goes_on_with_the_summary_and_the_studios_record(
+    host: Host,
+) -> None:
+    plan = [
+        Says("I look.", calls=(NOWHERE,)),
+        Says("cut short", stop="length"),
+        Says("I look once more.", calls=(NOWHERE,)),
+        Says("There is no such function; nothing is left to do."),
+        Says("Done."),
+    ]
+    with provider(*plan) as here:
+        world = a_modelled_world(here, runs=RunBounds(tokens=150))
+        row = over(world, job := a_job(world))
+    assert (row.state, row.output, row.run_number, row.turns_made) == (JobState.COMPLETED, "Done.", 1, 5)
+    work, cut, _, summary, fresh = (one.body for one in here.asked)
+    assert cut["messages"][-1]["content"] == summary["messages"][-1]["content"] == texts.SUM_UP
+    assert (cut["tool_choice"], "tool_choice" in work) == ("none", True)
+    assert work["tool_choice"] != "none"
+    assert cut["tools"] == work["tools"], "the calls before it are of these"
+    said = [(one["role"], one["content"]) for one in fresh["messages"]]
+    assert said[:2] == [("system", "Be brief."), ("user", "Begin.")]
+    told = " ".join(str(content) for _, content in said[2:])
+    assert "no call of the earlier conversations changed anything" in told
+    assert "nothing is left to do" in told and "I look" not in told
+    with db.read(world.tenant):
+        turns = list(Turn.objects.filter(job_id=job).order_by("number"))
+    assert [one.state for one in turns] == ["answered", "failed", "answered", "answered", "answered"]
+    assert [one.sums_up for one in turns] == [False, True, False, True, False]
+    assert all(one.usage["input_tokens"] == 120 for one in turns), "also what was of no use is counted"
 
 
 @pytest.mark.rule("L2")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from catalog.rules.agents import AgentSpec, Limits, RehearsalCall, fill_turn
+from catalog.rules.agents import AgentSpec, Limits, RehearsalCall, RunBounds, fill_turn
 from catalog.rules.kept_agents import as_json, from_json
 from catalog.rules.manifest import command
 from catalog.rules.plugins import PluginSpec, digest_of, read_plugin
@@ -109,6 +109,17 @@ def test_an_agent_is_read_with_its_limits_and_survives_being_kept_as_json(plugin
     assert agent.limits == Limits(tool_tokens=8_000, turns=5)
     assert (agent.on_unknown, agent.tool_loading, len(agent.rehearsal)) == ("ask", "eager", 3)
     assert from_json(json.loads(json.dumps(as_json(agent)))) == agent
+
+
+def test_how_long_a_run_may_become_is_read_and_survives_being_kept_as_json():
+    def runs(line: str) -> RunBounds:
+        agent = f"name: clerk\nmodel: openai:x\n{line}"
+        (found,) = read_plugin(files(agent=agent)).agents
+        assert from_json(json.loads(json.dumps(as_json(found)))) == found
+        return found.runs
+
+    assert runs("") == RunBounds(tokens=100_000, turns=0)
+    assert runs("continue_as_new: {tokens: 0, turns: 40}\n") == RunBounds(tokens=0, turns=40)
 
 
 def test_a_rehearsals_turn_speaks_of_this_jobs_input_and_results(plugin: PluginSpec):
@@ -234,6 +245,9 @@ def test_a_manual_of_eight_skills_is_taken_with_or_without_the_plugins_name():
             '  - continue_as_new: {}\n  - say: "It says: {{ last }}"\n',
             "{{ last }} does not exist here",
         ),
+        ("on_unknown: ask", "continue_as_new: {turns: 3}", "continue_as_new: bounds the conversation with a model"),
+        ("on_unknown: ask", "continue_as_new: {turn: 3}", "continue_as_new.turn: is not a known key"),
+        ("on_unknown: ask", "continue_as_new: {tokens: -1}", "continue_as_new.tokens: expected a whole number from 0"),
         ("instructions: Bill what is asked.", "instructions: 7", "instructions: expected text, found the number 7"),
     ],
 )
@@ -276,6 +290,7 @@ def test_a_file_that_is_no_map_is_refused_by_name(bad: bytes, path: str):
 
 def test_an_agent_kept_by_an_older_version_reads_back_whole():
     kept: dict[str, Any] = json.loads(json.dumps(as_json(AgentSpec(name="a", harness=("x",), functions=("t.*",)))))
+    del kept["runs"]
     assert from_json(kept) == AgentSpec(name="a", harness=("x",), functions=("t.*",))
 
 

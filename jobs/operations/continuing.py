@@ -1,0 +1,39 @@
+"""A harness's program asks that its job continues as new (RULES G3): what no node and no model can decide for it."""
+
+from typing import Any
+
+from base import canonical, db
+from catalog.rules.platform import CONTINUE
+from jobs.operations import events, intake, masking
+from jobs.operations.outside import Client, NotTaken, agent_of, session_of
+from jobs.queries import runs
+from jobs.queries.tables import SESSIONS
+from jobs.rules import texts
+from jobs.rules.arguments import canonical_value, misfit, unkeepable
+
+
+def continue_as_new(*, client: Client, arguments: Any) -> str:
+    """A harness's program asks that its job continues as new once it has ended; returns what it is told (RULES G3).
+
+    What it asks for last counts, unless it is lost: a fresh start of it asks anew. Raises `NotTaken`.
+    """
+    with db.write(client.tenant):
+        job, session = session_of(client)
+        _, spec = agent_of(job)
+        try:
+            asked, _ = canonical_value(arguments)
+        except canonical.NotCanonical as error:
+            raise NotTaken(f"Nothing was changed: {error}") from error
+        if trouble := unkeepable(asked) or misfit(asked, CONTINUE.input_schema):
+            raise NotTaken(f"Nothing was changed: {trouble}")
+        if not runs.has_called(job):
+            raise NotTaken("Nothing was changed: this run has made no call yet, so a further one would be the same.")
+        changed = asked.get("input", {})
+        try:
+            intake.changed_input(spec, job.input, changed)
+        except intake.CannotStart as error:
+            raise NotTaken(f"Nothing was changed: {error}") from error
+        session.continues = masking.value({"input": changed, "note": asked.get("note", "")})
+        SESSIONS.update(session.pk, {"continues": session.continues})
+        events.record(job.pk, "session.continues", session=session.number, incarnation=session.incarnation)
+    return texts.CONTINUES
