@@ -18,6 +18,7 @@ _PLAIN_V4: Final = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2}))
 _ENTRY: Final = re.compile(r"(?P<host>\[[^\]]+\]|[^:\[\]]+):(?P<port>[0-9]{1,5})\Z")
 _TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"), IPv6Network("2002::/16"))
 _METADATA: Final = frozenset({IPv4Address("169.254.169.254"), IPv6Address("fd00:ec2::254")})
+LONGEST: Final = 2_000  # characters of an address that somebody enters
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 type Address = IPv4Address | IPv6Address
 
@@ -51,9 +52,9 @@ class Target:
         return f"{self.origin}{self.target}"
 
 
-def read_url(url: str) -> Target:
-    """The one server that an `http:` or `https:` address names. Raises `Refused`."""
-    if not url or len(url) > 2_000 or not url.isascii() or re.search(r"[\x00-\x20\x7f\\]", url):
+def read_url(url: str, *, longest: int = LONGEST) -> Target:
+    """The one server that an `http:` or `https:` address of at most so many characters names. Raises `Refused`."""
+    if not url or len(url) > longest or not url.isascii() or re.search(r"[\x00-\x20\x7f\\]", url):
         raise Refused("an address is plain ASCII without spaces or backslashes (write other names as xn--…)")
     try:
         parts = urlsplit(url)

@@ -29,6 +29,7 @@ CONNECT: Final = 10.0  # seconds for each address of a host, and for TLS
 # and is never answered, which is an unknown outcome: an idle connection is given up well before.
 IDLE: Final = 1.0
 MOST_IDLE: Final = 20
+LONGEST: Final = 16_000  # characters of an address with its query; few servers read a longer line
 
 type Resolve = Callable[[str, int], Awaitable[list[Address]]]
 
@@ -126,7 +127,7 @@ class Client:
 
         Raises `Refused` (the address), `Withheld`, or `Failed`.
         """
-        target = read_url(url)
+        target = read_url(url, longest=LONGEST)
         self._door.expect(target)
         began = False
 

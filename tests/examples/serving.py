@@ -38,7 +38,8 @@ async def serving(name: str, home: Path) -> AsyncIterator[Client]:
     """A client of the plugin's one server, whose state is under `home`."""
     (tool,) = plugin(name).tools
     program, *words = command(tool.argv, python=sys.executable, home=str(home))
-    parameters = StdioServerParameters(command=program, args=words, cwd=EXAMPLES / name)
+    env = {"PYTHONPATH": str(EXAMPLES.parent)}  # where the product is, for the example that is a part of it
+    parameters = StdioServerParameters(command=program, args=words, cwd=EXAMPLES / name, env=env)
     with (home / f"{name}.stderr").open("a") as log:
         async with Client(stdio_client(parameters, errlog=log), cache=None) as client:
             await client.list_tools()

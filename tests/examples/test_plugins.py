@@ -13,7 +13,7 @@ from catalog.rules.grants import Name, granted, idle_grants, listing_problems
 from catalog.rules.templates import Values
 from tests.examples.serving import EXAMPLES, plugin, run, serving
 
-NAMES = ("billing", "bookshop", "clock", "repo")
+NAMES = ("billing", "bookshop", "clock", "repo", "spend")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,6 +13,7 @@ ASYNC: Final = (
     "base/outbound_transport.py",
     "base/streaming.py",
     "budgets/mcp/",
+    "budgets/sessions/",
     "catalog/sessions/",
     "jobs/agent/",
     "jobs/api/following.py",

@@ -1,0 +1,25 @@
+"""Which answers prove that nothing of a request was accepted. A 503 alone does not: whoever is between may say it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from budgets.rules import busy
+
+BUSY: Final = 503
+BEFORE_ACTING: Final = frozenset({401, 429})  # said before anything of a request was done
+
+
+def not_accepted(status: int, headers: Mapping[str, str], body: object) -> bool:
+    """Whether an answer is the journal's own word that its request did nothing. Header names are in small letters."""
+    if status in BEFORE_ACTING:
+        return True
+    said: Any = body.get("busy") if isinstance(body, Mapping) else None
+    return status == BUSY and headers.get("retry-after", "").strip() == busy.RETRY_AFTER and said in busy.TEXTS
+
+
+def code_of(body: object) -> str:
+    """The word of an error's body, `{"detail": {"code": "…"}}`; empty without one that could be it."""
+    detail: Any = body.get("detail") if isinstance(body, Mapping) else None
+    code = detail.get("code") if isinstance(detail, Mapping) else None
+    fits = isinstance(code, str) and 0 < len(code) <= 64 and code.isascii() and code.replace("_", "").isalnum()
+    return str(code) if fits else ""

@@ -1,0 +1,207 @@
+"""What the journal is asked and what it must answer, checked before it is believed (RULES S1, S3, S4)."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from budgets.rules.attribution import MOST_CHECKS, moment
+
+LIFETIME: Final = timedelta(hours=24)
+AUTHORITY: Final = timedelta(seconds=300)
+
+
+class BadShape(ValueError):
+    """Something is not as it must be; the message says where and what, and repeats nothing of it."""
+
+
+class ItemState(StrEnum):
+    """How far a check got."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    UNATTEMPTED = "unattempted"
+
+
+class Asked(BaseModel):
+    """What a caller gives: of exactly these names and types."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class Said(BaseModel):
+    """What the journal answers: more names than these may come."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+def _canonical(text: str) -> str:
+    try:
+        found = UUID(text)
+    except ValueError:
+        found = None
+    if found is None or str(found) != text or found.version != 7:
+        raise ValueError("it is no UUIDv7 in its canonical spelling: small letters, with hyphens")
+    return text
+
+
+def _moment(text: str) -> str:
+    if moment(text) is None:
+        raise ValueError("it is no time with a zone")
+    return text
+
+
+OperationId = Annotated[str, AfterValidator(_canonical)]
+Moment = Annotated[str, AfterValidator(_moment)]
+Model = Annotated[str, Field(min_length=1, max_length=2_048)]
+Word = Annotated[str, Field(min_length=1, max_length=64)]
+RunId = Annotated[str, Field(min_length=1, max_length=256)]
+TagName = Annotated[str, Field(min_length=1, max_length=64)]
+TagValue = Annotated[str, Field(max_length=256)]
+Tags = Annotated[dict[TagName, TagValue], Field(max_length=10)]
+Count = Annotated[int, Field(ge=0)]
+Amount = int | float | str
+
+
+class Check(Asked):
+    """One check: may a request of about this size be made?"""
+
+    model: Model
+    provider: Word
+    estimated_input_tokens: Count
+    estimated_output_tokens: Count | None = None
+    modality: Word | None = None
+    fallback_models: Annotated[list[Model], Field(max_length=8)] | None = None
+    agent_run_id: RunId | None = None
+    tags: Tags | None = None
+    uncounted_calls: Count | None = None
+    uncounted_tokens: Count | None = None
+
+
+class Used(Asked):
+    """What a call has used in the end."""
+
+    call_id: Annotated[str, Field(min_length=1, max_length=256)]
+    model: Model
+    provider: Word
+    input_tokens: Count
+    output_tokens: Count
+    cached_input_tokens: Count | None = None
+    modality: Word | None = None
+    agent_run_id: RunId | None = None
+    tags: Tags | None = None
+
+    def settles(self) -> Mapping[str, Any]:
+        """What settles it: all that its cost depends on, the same in every replay."""
+        return self.model_dump(mode="json", exclude_none=True, exclude={"agent_run_id", "tags"})
+
+
+Checks = Annotated[list[Check], Field(min_length=1, max_length=MOST_CHECKS)]
+
+
+class Decision(Said):
+    """What a check came to. A denial is one too, and so is an allowance without a reservation (fail-open)."""
+
+    allowed: bool
+    reservation_id: str | None
+    remaining_budget: Amount | None
+    mode: Literal["alert_only", "hard_deny"] | None
+    budget_limit: Amount | None
+    current_usage: Amount | None
+    denied_by_period: str | None
+    project_id: str
+
+    @model_validator(mode="after")
+    def _denied_without_authority(self) -> "Decision":
+        if not self.allowed and self.reservation_id is not None:
+            raise ValueError("a denial has a reservation")
+        return self
+
+
+class Item(Said):
+    """One check of a batch as the journal keeps it."""
+
+    index: int
+    state: Annotated[ItemState, Field(strict=False)]  # its word will do
+    result: Decision | None = None
+    error_code: Literal["check_failed", "reservation_unknown"] | None = None
+    checked_at: Moment | None = None
+    reservation_expires_at: Moment | None = None
+
+    @model_validator(mode="after")
+    def _paired(self) -> "Item":
+        completed = self.state is ItemState.COMPLETED
+        if completed != (self.result is not None) or (completed and (self.error_code or not self.checked_at)):
+            raise ValueError("a completed item has a result and a time and no error, and no other has a result")
+        if self.state is ItemState.UNATTEMPTED and (self.error_code or self.checked_at or self.reservation_expires_at):
+            raise ValueError("an unattempted item carries something")
+        reserved = self.result is not None and self.result.reservation_id is not None
+        if reserved != (self.reservation_expires_at is not None):
+            raise ValueError("a reservation and its end come together")
+        ends, began = moment(self.reservation_expires_at), moment(self.checked_at)
+        if ends is not None and (began is None or ends - began != AUTHORITY):
+            raise ValueError("a reservation's authority is not 300 s")
+        return self
+
+
+class Batch(Said):
+    """An operation as the journal keeps it."""
+
+    operation_id: OperationId
+    status: Literal["running", "finished", "interrupted"]
+    expires_at: Moment
+    items: Annotated[list[Item], Field(min_length=1, max_length=MOST_CHECKS)]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Batch":
+        if [one.index for one in self.items] != list(range(len(self.items))):
+            raise ValueError("the items are not in order, once each")
+        ends = moment(self.expires_at)
+        if ends is None or abs(ends - made_at(self.operation_id) - LIFETIME) >= timedelta(milliseconds=1):
+            raise ValueError("it does not expire 24 h after its id was made")
+        rest = [one.state for one in self.items]
+        while rest and rest[0] is ItemState.COMPLETED:
+            del rest[0]
+        if rest and rest[0] in (ItemState.FAILED, ItemState.UNKNOWN):
+            del rest[0]
+        if any(state is not ItemState.UNATTEMPTED for state in rest):
+            raise ValueError("after the first item that is not completed there is more than an unattempted rest")
+        if self.status == "finished" and not self.completed:
+            raise ValueError("it is finished and not completed")
+        return self
+
+    @property
+    def completed(self) -> bool:
+        """Whether every item is."""
+        return all(one.state is ItemState.COMPLETED for one in self.items)
+
+
+def made_at(operation_id: str) -> datetime:
+    """When a UUIDv7 says that it was made."""
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=UUID(operation_id).int >> 80)
+
+
+def read[T: BaseModel](kind: type[T], value: Any) -> T:
+    """A value as one of the shapes. Raises `BadShape`."""
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        raise BadShape(told(error)) from error
+
+
+def told(error: ValidationError) -> str:
+    """The first mistakes, each with its place; what was given is not repeated."""
+    found = [
+        f"{'.'.join(str(step) for step in one['loc']) or 'it'}: {one['msg'].removeprefix('Value error, ')}"
+        for one in error.errors(include_input=False, include_url=False, include_context=False)
+    ]
+    return "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else "")
+
+
+def plain(check: Check) -> Mapping[str, Any]:
+    """A check as it is sent: what was not given is left out."""
+    return check.model_dump(mode="json", exclude_none=True)
