@@ -74,7 +74,7 @@ screenshots: $(READY) browser ## Take the pictures of README.md anew, of the dem
 clean: ## Remove what make made here: .venv, .oz0 with its database, caches
 	@sh make/clean.sh
 
-bench-quick: $(READY) .peers/.ready ## Measure the first figures beside their peers; wants a quiet machine for 3 minutes
+bench-quick: $(READY) .peers/.ready ## Measure the first figures beside their peers; wants a quiet machine for 4 minutes
 	@$(BIN)/python -m benchmarks.quick 2>.peers/log || { tail -n 20 .peers/log; exit 1; }
 
 .peers/.ready: benchmarks/peers/requirements.lock | $(READY)

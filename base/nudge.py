@@ -2,7 +2,9 @@
 
 A nudge is handed to one background thread and never blocks or fails its sender. Nudges of one group that wait
 together become one, and after each round of sending they gather for a moment, so that a busy job costs no more than
-its pages can read. While the channel layer cannot be reached they are dropped, counted, and told once a minute.
+its pages can read. After a quiet moment two rounds may follow each other at once, so that the end of a short call is
+told as soon as its beginning. While the channel layer cannot be reached they are dropped, counted, and told once a
+minute.
 """
 
 import asyncio
@@ -19,7 +21,8 @@ TYPE: Final = "nudge"
 SEND_LIMIT: Final = 2.0  # seconds for one send
 TELL_EVERY: Final = 60.0  # seconds between two warnings
 MOST_WAITING: Final = 10_000  # groups
-GATHERING: Final = 0.02  # seconds after each round of sending
+GATHERING: Final = 0.02  # seconds from round to round of sending
+AT_ONCE: Final = 2.0  # rounds without that, after as many times of it in which nothing was sent
 PAUSE: Final = 0.5  # seconds after a round in which the layer could not be reached
 
 
@@ -110,13 +113,19 @@ class _Sender:
         loop.run_until_complete(self._send_for_ever())
 
     async def _send_for_ever(self) -> None:
+        spare, last = AT_ONCE, time.monotonic()
         while True:
             await self._more.wait()
             self._more.clear()
+            now = time.monotonic()
+            spare, last = min(AT_ONCE, spare + (now - last) / GATHERING) - 1, now
             with self._lock:
                 batch, self._waiting = self._waiting, {}
             sent = [await self._send(group, seq) for group, seq in batch.items()]
-            await asyncio.sleep(GATHERING if all(sent) else PAUSE)
+            if not all(sent):
+                await asyncio.sleep(PAUSE)
+            elif spare < 1:
+                await asyncio.sleep(GATHERING * (1 - spare))
 
     async def _send(self, group: str, seq: int | None) -> bool:
         message: dict[str, Any] = {"type": TYPE, "group": group, "seq": seq}

@@ -31,13 +31,13 @@ def services() -> Iterator[Services]:
         yield stand
 
 
-def use_echo(stand: Services, *, turns: int, parallel: int) -> None:
-    """The echo plugin, whose agent makes so many calls at once, so many times."""
+def use_echo(stand: Services, *, turns: int = 1, parallel: int = 1, calls: int = 0) -> None:
+    """The echo plugin, whose agent makes so many calls at once, so many times; with `calls`, it may make more."""
     folder = stand.home / "echo"
     shutil.copytree(ECHO, folder, dirs_exist_ok=True)
     (folder / "agents").mkdir(exist_ok=True)
     rehearsed = "\n".join([f"  - call: [{', '.join([CALL] * parallel)}]"] * turns + ["  - say: Done."])
     (folder / "agents" / "echoer.yaml").write_text(
-        AGENT.format(turns=turns + 1, calls=turns * parallel, rehearsed=rehearsed)
+        AGENT.format(turns=turns + 1, calls=calls or turns * parallel, rehearsed=rehearsed)
     )
     plugins.register(tenant=stand.tenant, folder=folder, home=stand.home, actor=SYSTEM)

@@ -17,6 +17,13 @@ _REMEMBERED: Final = 1024  # agents' files and listings that a process keeps in 
 _FUNCTIONS: Final = Table(Function)
 _TOOLS: Final = Table(Tool)
 _VERSIONS: Final = Table(PluginVersion)
+_AGENTS: Final = Table(Agent)
+_CURRENT: Final = f"""
+SELECT {_AGENTS.columns("a")}
+FROM catalog_agent a JOIN catalog_pluginversion v ON v.id = a.plugin_version_id
+    JOIN catalog_plugin p ON p.id = v.plugin_id
+WHERE a.name = %s AND v.stage = '{Stage.CURRENT}' ORDER BY p.name LIMIT 1
+"""  # noqa: S608 - only words of ours
 # What an agent is granted, beside each tool that it names, or beside none; its own tools come last, so that they stay.
 _TOOLS_OF: Final = f"""
 SELECT a.definition -> 'functions', t.slug, t.id, t.transport, t.listing_id
@@ -42,11 +49,8 @@ WHERE f.id = %s
 
 def current_agent(name: str) -> Agent | None:
     """The agent of this name in its plugin's current version."""
-    return (
-        Agent.objects.filter(name=name, plugin_version__stage=Stage.CURRENT)
-        .order_by("plugin_version__plugin__name")
-        .first()
-    )
+    found = prepared.fetch_one(_CURRENT, (name,))
+    return None if found is None else _AGENTS.row(found)
 
 
 def granted(agent_id: UUID) -> Mapping[str, UUID]:

@@ -88,8 +88,8 @@ class Face:
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Answer:
         exchange = _exchange(ctx)
-        client, request = exchange.client, request_name(ctx.request_id) or ""
-        exchange.whose = (client.token_id, client.session, request)
+        request = request_name(ctx.request_id) or ""
+        exchange.whose = (exchange.client.token_id, exchange.client.session, request)
         self._open.setdefault(exchange.whose, set()).add(exchange)
         try:
             if params.name == CONTINUE.name and client.person is None:
@@ -97,7 +97,11 @@ class Face:
             if params.request_state is not None:
                 call_id, rounds = _resumed(params.request_state, exchange)
             elif params.name == RESULT.name:
-                call_id, rounds = await self._made_before(client, params), _rounds(params)
+                call_id, found = await self._made_before(exchange.client, params)
+                if found.is_over:
+                    self._closed(exchange)
+                    return answers.result(call_id, found, ctx.protocol_version)
+                rounds = _rounds(params)
             else:
                 call_id, rounds = await self._take_in(exchange, params, request), _rounds(params)
         except NotTaken as error:
@@ -113,12 +117,15 @@ class Face:
             self._later(self._cancel_call(exchange, call_id))
         return await self._waited(exchange, ctx, call_id, rounds)
 
-    async def _made_before(self, client: outside.Client, params: types.CallToolRequestParams) -> UUID:
+    async def _made_before(
+        self, client: outside.Client, params: types.CallToolRequestParams
+    ) -> tuple[UUID, queries.Answered]:
         """The call that `oz.result` names, when it is this token's: nobody else's is waited for, or stopped."""
         call_id = _named_call(params)
-        if await self._threads.run(lambda: queries.answered(client.tenant, client.token_id, call_id)) is None:
+        found = await self._threads.run(lambda: queries.answered(client.tenant, client.token_id, call_id))
+        if found is None:
             raise NotTaken(f"This token has made no call {ids.show(ids.CALL, call_id)}.")
-        return call_id
+        return call_id, found
 
     async def _continued(self, exchange: Exchange) -> Answer:
         """A harness's program asks that its job continues as new (RULES G3). It is no call, and waits for nothing."""

@@ -16,7 +16,8 @@ from jobs.queries.outside import Standing
 log = logging.getLogger(__name__)
 
 POLL: Final = 1.0  # seconds between two looks without a nudge
-SOON: Final = 0.02  # seconds at least between two looks, however many nudges come
+SOON: Final = 0.02  # seconds at least between two looks, however many nudges come; fewer while few wait
+A_WAITER: Final = 0.002  # of them, for each that waits
 PAUSE: Final = 1.0  # seconds after the channel layer failed
 
 type Look = Callable[[Collection[UUID]], Awaitable[Mapping[UUID, Standing]]]
@@ -100,7 +101,7 @@ class Watch:
                 if standing is not None and standing != waiter.standing:
                     waiter.standing = standing
                     waiter.wake()
-            await asyncio.sleep(SOON)
+            await asyncio.sleep(min(SOON, A_WAITER * len(self._waiters)))
 
     async def _listen_for_ever(self) -> None:
         """Look at once when a job of a tenant moved that somebody waits in; without a layer nothing is heard."""

@@ -27,6 +27,7 @@ from jobs.models import Call, Driver, Hold, Job, JobCounter, Session, Starter
 from jobs.operations import cancel, events, intake, masking, moves
 from jobs.operations.platform import Platform
 from jobs.queries import locks, open_work
+from jobs.queries import outside as queries
 from jobs.queries.tables import JOBS
 from jobs.rules import texts
 from jobs.rules.limits import CLIENT_IDLE
@@ -175,8 +176,7 @@ def _named(client: Client, job_id: UUID) -> Job:
 
 
 def _open_job(client: Client) -> Job | None:
-    found = Job.objects.filter(token_id=client.token_id, client_session=client.session).exclude(state__in=JOB_FINAL)
-    job_id = found.values_list("pk", flat=True).first()
+    job_id = queries.open_job(client.token_id, client.session)
     job = locks.job(job_id) if job_id is not None else None
     return None if job is None or job.state in JOB_FINAL else _living(job)
 

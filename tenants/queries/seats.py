@@ -2,14 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from django.db.models import QuerySet
 
-from base import db
+from base import db, prepared
 from tenants.models import Membership, Role
 
 ORDER = list(Role)
+_SEAT_IN: Final = """
+SELECT u.username, t.slug, t.name, m.role
+FROM tenants_membership m JOIN tenants_user u ON u.id = m.user_id JOIN tenants_tenant t ON t.id = m.tenant_id
+WHERE m.user_id = %s AND m.tenant_id = %s AND u.is_active
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,16 @@ def seats_of(person_id: int) -> list[Seat]:
             )
             for row in rows
         ]
+
+
+def seat_in(person_id: int, tenant: UUID) -> Seat | None:
+    """The seat of an active person in this tenant, as every request with a token asks for it (decision 8)."""
+    with db.read_as_person(person_id):
+        found = prepared.fetch_one(_SEAT_IN, (person_id, tenant))
+    if found is None:
+        return None
+    username, slug, name, role = found
+    return Seat(person_id, username, tenant, slug, name, Role(role))
 
 
 def seat(person_id: int, tenant: str | None) -> Seat | None:

@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
-from base import db, ids
+from base import db, ids, prepared
 from tenants.models import ApiToken, Role
-from tenants.queries.seats import Seat, seats_of
+from tenants.queries.seats import Seat, seat_in
 from tenants.rules.bearers import PATIENCE
 
 MOST = 500
 NOBODY = 0  # no person has this id
+_TOKENS: Final = prepared.Table(ApiToken)
+_SHOWN: Final = f"SELECT {_TOKENS.columns('t')} FROM tenants_apitoken t WHERE t.token_hash = %s"  # noqa: S608 - only names of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ def tokens_of(seat: Seat) -> tuple[Sequence[TokenRow], datetime]:
 def bearer(token_hash: str) -> Bearer | None:
     """Whom the token of this hash belongs to by now; None when it counts for nothing, whatever the reason."""
     with db.read_as_bearer(token_hash) as now:
-        row = ApiToken.objects.filter(token_hash=token_hash).first()
+        found = prepared.fetch_one(_SHOWN, (token_hash,))
+    row = None if found is None else _TOKENS.row(found)
     if row is None or row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
         return None
     seat = _seat(row)
@@ -75,7 +79,7 @@ def bearer(token_hash: str) -> Bearer | None:
 def _seat(row: ApiToken) -> Seat | None:
     if row.created_by_id is None:
         return Seat(NOBODY, "", row.tenant_id, "", "", Role.VIEWER)
-    return next((place for place in seats_of(row.created_by_id) if place.tenant == row.tenant_id), None)
+    return seat_in(row.created_by_id, row.tenant_id)
 
 
 def why_not_start(seat: Seat) -> str | None:
