@@ -3,11 +3,19 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import anyio
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp.types import ImageContent, TextContent, ToolAnnotations
+from mcp.types import (
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ImageContent,
+    InputRequiredResult,
+    TextContent,
+    ToolAnnotations,
+)
 
 server = MCPServer("shop")
 LEDGER = Path(os.environ.get("SHOP_LEDGER", "ledger.jsonl"))
@@ -68,6 +76,21 @@ async def ponder(seconds: float = 30.0) -> str:
         raise
     write("ended")
     return "pondered"
+
+
+@server.tool(annotations=READ)
+def known(ctx: Context) -> str:
+    """All that this server was given: its process, its environment, the metadata of this call."""
+    meta = ctx.request_context.meta or {}
+    return json.dumps({"pid": os.getpid(), "environment": dict(os.environ), "meta": dict(meta)}, default=str)
+
+
+@server.tool(annotations=READ)
+def sure() -> str | InputRequiredResult:
+    """Asks back before it answers."""
+    asked: dict[str, Any] = {"type": "object", "properties": {"sure": {"type": "boolean"}}}
+    question = ElicitRequest(params=ElicitRequestFormParams(message="Are you sure?", requested_schema=asked))
+    return InputRequiredResult(input_requests={"sure": question}, request_state="of the shop's")
 
 
 if __name__ == "__main__":

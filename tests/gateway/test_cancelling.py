@@ -2,7 +2,11 @@
 
 import asyncio
 import json
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -105,6 +109,7 @@ async def _stands(shop: Shop, state: CallState, seconds: float = 20) -> Call:
 @both
 @pytest.mark.rule("G6")
 def test_a_closed_stream_cancels_a_running_call(web: Web, shop: Shop, host: Host, mode: Mode) -> None:
+    """CASES L15, by closing the stream."""
     token = a_token(shop.world)
 
     async def talk() -> None:
@@ -168,6 +173,7 @@ def test_a_cancel_ends_a_held_call_also_when_its_stream_was_closed_before(
 @both
 @pytest.mark.rule("G6")
 def test_a_cancel_stops_a_running_call(web: Web, shop: Shop, host: Host, mode: Mode) -> None:
+    """CASES L15, by the notification: the server hears of it, and the job shows why."""
     token = a_token(shop.world)
 
     async def talk() -> None:
@@ -180,6 +186,53 @@ def test_a_cancel_stops_a_running_call(web: Web, shop: Shop, host: Host, mode: M
 
     asyncio.run(talk())
     assert [line["did"] for line in shop.did()] == ["began", "stopped"]
+
+
+ABANDONED = """
+import asyncio, json, sys
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+async def main():
+    url, token, mode = sys.argv[1:]
+    async with httpx2.AsyncClient(headers={"Authorization": "Bearer " + token}, timeout=60, trust_env=False) as http:
+        async with Client(streamable_http_client(url, http_client=http), mode=mode, cache=None) as client:
+            await client.call_tool("shop__ponder", {"seconds": 50})
+
+asyncio.run(main())
+"""
+
+
+@both
+def test_a_killed_client_is_dropped_and_neither_it_nor_a_frozen_one_holds_up_another(
+    web: Web, shop: Shop, host: Host, mode: Mode
+) -> None:
+    """CASES G11."""
+    token = a_token(shop.world)
+    words = [sys.executable, "-c", ABANDONED, web.mcp, token, mode]
+    clients = [subprocess.Popen(words) for _ in range(2)]
+
+    async def looks() -> tuple[str, float]:
+        async with connected(web, token, mode) as client:
+            began = time.monotonic()
+            return text_of(await client.call_tool("shop__look", {})), time.monotonic() - began
+
+    try:
+        until(lambda: len(shop.did()) == 2, "the calls never began", 60)
+        clients[0].kill()
+        clients[1].send_signal(signal.SIGSTOP)
+        killed = time.monotonic()
+        looked, took = asyncio.run(looks())
+        assert "is full" in looked and took < 15
+        until(lambda: "stopped" in [line["did"] for line in shop.did()], "its call was never stopped", 30)
+        assert time.monotonic() - killed < 30
+    finally:
+        for client in clients:
+            client.kill()
+            client.wait(10)
+    until(lambda: all(call.state in CALL_FINAL for call in shop.calls()), "the other's call was never stopped", 30)
+    assert sorted(call.reason for call in shop.calls()) == ["answered", "client_cancelled", "client_cancelled"]
 
 
 @contextmanager

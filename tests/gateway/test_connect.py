@@ -93,7 +93,7 @@ def test_a_stock_client_library_lists_calls_and_fetches_by_what_connect_prints(
             return names, text_of(noted), held, refused, await asked
 
     names, noted, held, refused, fetched = asyncio.run(talk())
-    functions = ("look", "picture", "note", "refund", "count", "ponder")
+    functions = ("look", "picture", "note", "refund", "count", "ponder", "known", "sure")
     assert names == {"oz__result", *(f"shop__{one}" for one in functions)}
     assert noted == f"noted {name}"
     assert held.meta["oz0/pending"] is True and not held.is_error and "oz__result" in text_of(held)

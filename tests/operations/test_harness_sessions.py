@@ -36,6 +36,7 @@ from tests.builders import (
     settle,
     swept,
     the_hold,
+    told,
 )
 from tests.harnesses import a_harness, a_token, called, claimed, ended, key, program, the_session
 
@@ -244,6 +245,38 @@ def test_a_cancel_reaches_a_session_wherever_it_is(where: str) -> None:
         swept(lose_nodes=False)
     assert (see(world, Job, job).state, the_session(world, job).state) == (JobState.CANCELED, SessionState.STOPPED)
     assert due.sessions(most=9) == []
+
+
+@pytest.mark.rule("L3")
+def test_a_cancel_reaches_the_attempt_that_a_session_begun_again_is_at() -> None:
+    """CASES L06, in a fresh session."""
+    world = a_harness()
+    job, lost = a_job(world), a_node("lost")
+    made(world, called(program(world, job, node=lost), "look"), an_outcome(End.ANSWERED))
+    nodes.leave(node_id=lost)
+    swept(lose_nodes=False)
+    order = an_order(world, called(program(world, job, "b"), "charge", {"amount": 5}))
+    assert see(world, Call, order.call_id).incarnation == 2
+    cancelled(world, job)
+    assert [one.attempt_id for one in nodes.stop_requests([order.attempt_id])] == [order.attempt_id]
+    settle(world, order, an_outcome(End.STOPPED))
+    assert see(world, Call, order.call_id).state == CallState.CANCELED
+    assert ended(world, job, SessionEnd(-15, stopped=True), incarnation=2)
+    assert see(world, Job, job).state == JobState.CANCELED
+
+
+@pytest.mark.rule("L7")
+def test_a_switch_between_two_calls_of_one_session_refuses_the_second_and_the_program_goes_on() -> None:
+    """CASES L19."""
+    world = a_harness()
+    job = a_job(world)
+    client = program(world, job)
+    made(world, called(client, "note"), an_outcome(End.ANSWERED))
+    a_switch(world, Scope.FUNCTION, "shop.note")
+    second, other = called(client, "note"), called(client, "look")
+    assert see(world, Call, second).state == CallState.REFUSED and "kill switch" in told(world, second)
+    assert see(world, Call, other).state == CallState.QUEUED
+    assert harness.to_stop({the_session(world, job).pk: 1}, world.node) == []
 
 
 @pytest.mark.rule("L7")

@@ -14,6 +14,7 @@ from jobs.models import Call, Hold, Job, Turn
 from jobs.operations import outside
 from jobs.operations.holds import Answer
 from jobs.operations.outside import Client, NotTaken
+from jobs.queries import outside as queries
 from jobs.rules.limits import CLIENT_IDLE
 from jobs.rules.orders import End
 from jobs.rules.states import CallState, JobState
@@ -181,6 +182,28 @@ def test_a_running_call_that_its_client_cancelled_ends_as_that_and_its_job_goes_
     assert (ended.state, ended.reason, ended.effect) == (CallState.CANCELED, Why.CLIENT_CANCELLED, "maybe")
     assert see(world, Job, ended.job_id).state == JobState.RUNNING
     assert "may have acted" in told(world, call)
+
+
+@pytest.mark.parametrize("function", ["look", "note"])
+def test_a_server_that_could_not_be_reached_and_one_that_broke_off_are_told_apart(
+    function: str, move_clock: Callable[[timedelta], None]
+) -> None:
+    """CASES G14: what never went out was not made; a write that did may have acted, and nobody is asked about it."""
+    world = a_world()
+    client = a_client(world)
+    results = []
+    for end in (End.NOT_MADE, End.BROKEN):
+        call = asked(client, function)
+        while see(world, Call, call).state in (CallState.QUEUED, CallState.RETRYING):
+            made(world, call, an_outcome(end, went_out=end is End.BROKEN))
+            move_clock(timedelta(seconds=30))
+        found = queries.answered(world.tenant, client.token_id, call)
+        assert found is not None and found.is_over and found.is_error
+        results.append((see(world, Call, call).effect, found.text))
+    (unsent, never), (sent, broke) = results
+    assert (unsent, sent) == ("none", "maybe" if function == "note" else "none")
+    assert never != broke and "timed out" not in never + broke
+    assert ("Nobody knows whether this call happened" in broke) is (function == "note")
 
 
 def test_a_request_id_names_a_call_only_while_it_names_one(move_clock: Callable[[timedelta], None]) -> None:

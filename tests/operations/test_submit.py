@@ -15,6 +15,7 @@ from jobs.operations.bodies import LARGE, arguments_of
 from jobs.rules.states import CallState, HoldKind, JobState
 from jobs.rules.turns import TurnAnswer
 from jobs.rules.why import Why
+from tenants.operations import vault
 from tests.builders import (
     World,
     a_call,
@@ -266,6 +267,23 @@ def test_a_start_key_that_comes_with_something_else_starts_nothing_and_is_not_an
             turns.settle(tenant=world.tenant, turn_id=order.turn_id, asked=order.asked, outcome=anew)
     with db.read(world.tenant):
         assert [job.input["n"] for job in Job.objects.all()] == [7]
+
+
+def test_a_start_key_knows_its_input_again_where_the_vaults_values_were_taken_out_of_it() -> None:
+    world = a_world()
+    spec = AgentSpec("clerk", model="rehearsal", functions=("shop.*",), input={"key": "", "note": ""})
+    with db.write(world.tenant):
+        Agent.objects.update(definition=as_json(spec))
+        vault.put("connection crm", "sk-live-0123456789")
+    given, title = {"key": "sk-live-0123456789"}, "with sk-live-0123456789"
+    first = start(world, given=given, title=title)
+    assert "sk-live" not in str(see(world, Job, first).input), "the control: it was taken out"
+    assert start(world, given=given, title=title) == first
+    for other in ({"given": {"key": "sk-live-9876543210"}}, {"given": given | {"note": "x"}}, {"title": "else"}):
+        with pytest.raises(intake.StartedOtherwise):
+            start(world, **{"given": given, "title": title} | other)
+    with db.read(world.tenant):
+        assert Job.objects.count() == 1
 
 
 def test_two_starts_of_one_key_at_once_start_one_job(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,6 +95,7 @@ def test_a_program_starts_a_job_as_its_person_and_finds_it_in_every_way() -> Non
 
 
 def test_one_key_starts_one_job_and_another_body_under_it_none() -> None:
+    """CASES R01, R11; how inputs are compared is tried in `tests/operations/test_submit.py`."""
     program = Program(a_world())
     first = program.start(Idempotency_Key="k1").json()["id"]
     assert program.start(Idempotency_Key="k1").json()["id"] == first
@@ -111,6 +112,7 @@ def test_one_key_starts_one_job_and_another_body_under_it_none() -> None:
 
 
 def test_the_same_key_from_many_at_once_starts_one_job() -> None:
+    """CASES R19."""
     program = Program(a_world())
 
     def start(_: int) -> Any:
@@ -170,6 +172,8 @@ def test_who_may_not_start_is_told_why() -> None:
         (b'{"agent": "clerk", "title": "\\ud800"}', 422),
         (b'{"agent": "clerk", "input": {"a": NaN}}', 400),
         (b'{"agent": "clerk", "input": {"a": "\\u0000"}}', 422),
+        (b'{"agent": "clerk", "input": {"a": "\\ud800"}}', 422),
+        (b'{"agent": "clerk", "input": {"\\udc00": 1}}', 422),
         (b'{"agent": "clerk", "input": ' + b"[" * 100_000, 400),
         (b'{"agent": "\xff"}', 400),
     ],
