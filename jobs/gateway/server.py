@@ -92,7 +92,7 @@ class Face:
         exchange.whose = (exchange.client.token_id, exchange.client.session, request)
         self._open.setdefault(exchange.whose, set()).add(exchange)
         try:
-            if params.name == CONTINUE.name and client.person is None:
+            if params.name == CONTINUE.name and exchange.client.person is None:
                 return await self._continued(exchange)
             if params.request_state is not None:
                 call_id, rounds = _resumed(params.request_state, exchange)
