@@ -9,7 +9,8 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
-from budgets.rules.attribution import MOST_CHECKS, why_not_event
+from budgets.rules.attribution import why_not_event
+from budgets.rules.words import MOST_CHECKS
 from budgets.sessions.batches import DenialsAgain, Lookup, Submission, why_not_again
 from budgets.sessions.bounds import Bounds
 from budgets.sessions.calls import Call

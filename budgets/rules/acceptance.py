@@ -13,13 +13,17 @@ def not_accepted(status: int, headers: Mapping[str, str], body: object) -> bool:
     """Whether an answer is the journal's own word that its request did nothing. Header names are in small letters."""
     if status in BEFORE_ACTING:
         return True
-    said: Any = body.get("busy") if isinstance(body, Mapping) else None
+    said = _detail(body).get("message")
     return status == BUSY and headers.get("retry-after", "").strip() == busy.RETRY_AFTER and said in busy.TEXTS
 
 
 def code_of(body: object) -> str:
     """The word of an error's body, `{"detail": {"code": "…"}}`; empty without one that could be it."""
-    detail: Any = body.get("detail") if isinstance(body, Mapping) else None
-    code = detail.get("code") if isinstance(detail, Mapping) else None
+    code = _detail(body).get("code")
     fits = isinstance(code, str) and 0 < len(code) <= 64 and code.isascii() and code.replace("_", "").isalnum()
     return str(code) if fits else ""
+
+
+def _detail(body: object) -> Mapping[str, Any]:
+    detail: Any = body.get("detail") if isinstance(body, Mapping) else None
+    return detail if isinstance(detail, Mapping) else {}

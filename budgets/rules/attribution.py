@@ -1,21 +1,20 @@
 """The events that tell the journal what a call came to: their identity, and what became of them (RULES S6, S7)."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
-from uuid import UUID, uuid5
+from uuid import UUID
 
-DENIED: Final = "budget_denied"
-LEGACY: Final = "legacy_key"
-BY_CALL: Final = "call_id"
+from budgets.rules.identity import denial_call_id
+from budgets.rules.words import DuplicateBy, EventStatus, Rejection
+
+DENIED: Final = EventStatus.BUDGET_DENIED.value
+LEGACY: Final = DuplicateBy.LEGACY_KEY.value
+BY_CALL: Final = DuplicateBy.CALL_ID.value
 OTHER: Final = "other_event"
-REJECTIONS: Final = frozenset(
-    {"unknown_model", "invalid_tags", "tag_cardinality_exceeded", "unsupported_modality", "not_as_admitted"},
-)
-MOST_CHECKS: Final = 32
+REJECTIONS: Final = frozenset(one.value for one in Rejection)
 type Event = Mapping[str, Any]
 
 
@@ -55,16 +54,11 @@ class Disposition:
     code: str = ""
 
 
-def denial_call_id(operation_id: str, index: int) -> str:
-    """The call id of a denied check: the same however often it is told."""
-    return str(uuid5(UUID(operation_id), f"denial:{index}"))
-
-
 def denial(operation_id: str, index: int, check: Mapping[str, Any], checked_at: str) -> dict[str, Any]:
     """The one event of a check that was denied. It spent nothing."""
     given = {name: check[name] for name in ("modality", "agent_run_id", "tags") if check.get(name)}
     return {
-        "call_id": denial_call_id(operation_id, index),
+        "call_id": str(denial_call_id(UUID(operation_id), index)),
         "instance_id": operation_id,
         "attempt_index": 0,
         "timestamp": checked_at,
@@ -79,7 +73,7 @@ def denial(operation_id: str, index: int, check: Mapping[str, Any], checked_at: 
 
 def why_not_denial(operation_id: str, index: int, event: Event) -> str | None:
     """Why an event cannot be that of this denied check, or None when it can. Its tags and time are not known here."""
-    if event.get("call_id") != denial_call_id(operation_id, index):
+    if event.get("call_id") != str(denial_call_id(UUID(operation_id), index)):
         return f"call_id is not that of check {index} of this operation: send the recording_retry object unchanged"
     if event.get("instance_id") != operation_id:
         return "instance_id is not the operation_id: send the recording_retry object unchanged"
@@ -120,32 +114,54 @@ def together(recorded: Iterable[Recorded]) -> Recorded:
 
 def dispositions(sent: Sequence[Event], answer: object) -> list[Disposition]:
     """What the journal's answer says of each event that was sent. An answer that does not add up says nothing."""
-    rows = answer.get("events") if isinstance(answer, Mapping) else None
-    if not isinstance(answer, Mapping) or not isinstance(rows, list) or len(rows) != len(sent):
-        return [Disposition(Recorded.UNKNOWN) for _ in sent]
-    found = [_of(index, event, row) for index, (event, row) in enumerate(zip(sent, rows, strict=True))]
-    outcomes = Counter(row.get("outcome") for row in rows if isinstance(row, Mapping))
+    unknown = [Disposition(Recorded.UNKNOWN) for _ in sent]
+    if not isinstance(answer, Mapping):
+        return unknown
+    rejected = _told(answer.get("rejections"), sent, _rejection)
+    again = _told(answer.get("duplicate_events"), sent, _duplicate)
+    if rejected is None or again is None or rejected.keys() & again.keys():
+        return unknown
     told = [answer.get(name) for name in ("submitted", "ingested", "rejected", "duplicates")]
-    seen = [len(sent), outcomes["ingested"], outcomes["rejected"], outcomes["duplicate"]]
-    if None in found or told != seen or any(isinstance(one, bool) for one in told):
-        return [Disposition(Recorded.UNKNOWN) for _ in sent]
-    return [one for one in found if one is not None]
+    seen = [len(sent), len(sent) - len(rejected) - len(again), len(rejected), len(again)]
+    if told != seen or any(isinstance(one, bool) for one in told):
+        return unknown
+    found = {**rejected, **again}
+    return [found.get(index, Disposition(Recorded.INGESTED)) for index in range(len(sent))]
 
 
-def _of(index: int, event: Event, row: Any) -> Disposition | None:
-    """What a row says of its event; None when it is of none, or says what no row says."""
-    if not isinstance(row, Mapping) or row.get("index") != index or row.get("call_id") != event.get("call_id"):
+def _told(
+    rows: object, sent: Sequence[Event], read: Callable[[Mapping[str, Any]], Disposition | None]
+) -> dict[int, Disposition] | None:
+    """What the rows say, by the events' places; None when one is of no event that was sent, or says what none says."""
+    found: dict[int, Disposition] = {}
+    if not isinstance(rows, list):
         return None
-    match row.get("outcome"), row.get("code"), row.get("by"), row.get("same"):
-        case "ingested", None, None, None:
-            return Disposition(Recorded.INGESTED)
-        case "rejected", str(code), None, None if code in REJECTIONS:
-            return Disposition(Recorded.REJECTED, code)
-        case "duplicate", None, "call_id", True | None:
+    for row in rows:
+        if not isinstance(row, Mapping):
+            return None
+        index = row.get("index")
+        if not isinstance(index, int) or isinstance(index, bool) or index in found or not 0 <= index < len(sent):
+            return None
+        names = ("call_id", "attempt_index")
+        disposition = read(row) if all(row.get(name) == sent[index].get(name) for name in names) else None
+        if disposition is None:
+            return None
+        found[index] = disposition
+    return found
+
+
+def _rejection(row: Mapping[str, Any]) -> Disposition | None:
+    code = row.get("code")
+    return Disposition(Recorded.REJECTED, code) if isinstance(code, str) and code in REJECTIONS else None
+
+
+def _duplicate(row: Mapping[str, Any]) -> Disposition | None:
+    match row.get("matched_by"), row.get("same"):
+        case "call_id", True | None:
             return Disposition(Recorded.DEDUPLICATED, BY_CALL)
-        case "duplicate", None, "call_id", False:  # another event has its name: this one is nowhere
+        case "call_id", False:  # another event has its name: this one is nowhere
             return Disposition(Recorded.REJECTED, OTHER)
-        case "duplicate", None, "legacy_key", _:  # another call may have won in that lane: ours may have no entry
+        case "legacy_key", _:  # another call may have won in that lane: ours may have no entry
             return Disposition(Recorded.UNKNOWN, LEGACY)
         case _:
             return None

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from budgets.rules.attribution import Event, Recorded, denial, why_not_denial
+from budgets.rules.words import ItemState
 from budgets.sessions.calls import UNKNOWN, Call, Failed, failed, lost, state_after
 from budgets.sessions.owner import Lost, Owner
 from budgets.sessions.recording import Entry, Recording
-from budgets.sessions.shapes import BadShape, Batch, Check, Item, ItemState, plain, read
+from budgets.sessions.shapes import BadShape, Batch, Check, Item, plain, read
 
 PATH: Final = "check/batches"
 INCOMPLETE: Final = "batch_check_failed"

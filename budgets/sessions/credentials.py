@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from base.addresses import Refused, literal, read_url
-from budgets.rules.attribution import moment
 
 EARLY: Final = 30.0  # seconds before its end at which an access token is exchanged
 LONGEST: Final = 4_096  # characters of a key
@@ -29,19 +28,18 @@ class Pair:
     refresh: str
     expires_at: float
     project: str = ""
+    name: str = ""  # of the project, as it was asked for
 
     @classmethod
     def read(cls, said: object) -> "Pair | None":
         """The pair that the studio gave, None when it is none."""
         body = said if isinstance(said, dict) else {}
-        access, refresh, ends = (
-            body.get("access_token"),
-            body.get("refresh_token"),
-            moment(body.get("access_expires_at")),
-        )
-        if not (isinstance(access, str) and access and isinstance(refresh, str) and refresh) or ends is None:
+        access, refresh, lasts = body.get("access_token"), body.get("refresh_token"), body.get("expires_in")
+        if not (isinstance(access, str) and access and isinstance(refresh, str) and refresh):
             return None
-        return cls(access, refresh, ends.timestamp(), str(body.get("project_id") or ""))
+        if not isinstance(lasts, int | float) or isinstance(lasts, bool) or not 0 < lasts < 10**9:
+            return None
+        return cls(access, refresh, time.time() + lasts, str(body.get("project_id") or ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,8 @@ class PairOfLogin:
         try:
             refresh = self._refresh.read_text().strip()
             access = json.loads(self._access.read_text())
-            pair = Pair(access["access_token"], refresh, float(access["expires_at"]), str(access.get("project_id", "")))
+            names = [str(access.get(name, "")) for name in ("project_id", "project")]
+            pair = Pair(access["access_token"], refresh, float(access["expires_at"]), *names)
         except FileNotFoundError as error:
             raise NoCredentials(f"There is no key and no login: set {KEY}, or type oz0 login.") from error
         except (OSError, ValueError, TypeError, KeyError) as error:
@@ -115,8 +114,13 @@ class PairOfLogin:
         """Keep it: if the process ends between the two, the next one gets a pair for the new refresh token."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _write(self._refresh, pair.refresh)
-        kept = {"access_token": pair.access, "expires_at": pair.expires_at, "project_id": pair.project}
-        _write(self._access, json.dumps(kept))
+        kept = {"access_token": pair.access, "expires_at": pair.expires_at}
+        _write(self._access, json.dumps(kept | {"project_id": pair.project, "project": pair.name}))
+
+    def forget(self) -> None:
+        """Keep it no more."""
+        for file in (self._refresh, self._access):
+            file.unlink(missing_ok=True)
 
     @property
     def _refresh(self) -> Path:

@@ -183,6 +183,7 @@ class Owner:
             if there.pair is not None and there.pair.refresh != old.refresh:
                 return there  # another process exchanged it meanwhile
             raise NoCredentials("The login counts no more: type oz0 login once more.")
+        pair = replace(pair, name=old.name)
         await self._errands.save(lambda: self._credentials.save(pair))
         return Shown(pair.access, pair)
 

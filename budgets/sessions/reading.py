@@ -9,7 +9,6 @@ from budgets.sessions.bounds import Bound, Stopped
 from budgets.sessions.calls import Call, Failed, failed
 from budgets.sessions.owner import Lost, Owner
 
-ROWS: Final = {"usage": "events", "runs": "runs"}
 MOST_ROWS: Final = 100  # of one page
 
 
@@ -44,7 +43,7 @@ class Pages:
         except Lost as error:
             raise Failed("read_failed", f"{error} Nothing was changed.") from error
         body = answer.body if answer.status == 200 and isinstance(answer.body, dict) else {}
-        rows, after = body.get(ROWS[self.kind]), body.get("next")
+        rows, after = body.get(self.kind), body.get("next")
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise failed(answer, "read")
         if after is not None and (not isinstance(after, str) or not after):
@@ -75,21 +74,41 @@ class Listing(Call):
     def data(self) -> Mapping[str, Any] | None:
         """The rows of complete pages."""
         run = {"run_id": self.pages.wanted["run_id"]} if "run_id" in self.pages.wanted else {}
-        return {**run, ROWS[self.pages.kind]: self.rows, "complete": self.pages.whole}
+        return {**run, self.pages.kind: self.rows, "complete": self.pages.whole}
 
     def left_out(self) -> None:
         """None of the rows was delivered: whoever reads on begins where this call did."""
         self.recovery.cursor = self.original
 
 
+class OnePage(Call):
+    """The next page of a list, for a command that reads as many as there are (RULES W6)."""
+
+    def __init__(self, pages: Pages) -> None:
+        super().__init__()
+        self.pages: Final = pages
+        self.rows: list[dict[str, Any]] = []
+
+    async def work(self, owner: Owner) -> None:
+        """One page. Raises `Failed`; a list that names the cursor it was read by goes nowhere."""
+        rows, after = await self.pages.page(owner)
+        if after is not None and after == self.pages.cursor:
+            raise Failed("cursor_repeated", "The journal named a cursor twice: the list cannot be read to its end.")
+        self.rows, self.pages.cursor, self.pages.whole = rows, after, after is None
+
+    def data(self) -> Mapping[str, Any] | None:
+        """The page."""
+        return {self.pages.kind: self.rows, "complete": self.pages.whole}
+
+
 class Search(Call):
-    """The one run of a name, by reading the whole list of runs: a part of it proves nothing."""
+    """The one run of a name, by reading the whole list of those that have it: a part of it proves nothing."""
 
     def __init__(self, name: str, longest: int, cursor: str | None = None) -> None:
         super().__init__()
         self.name: Final = name
         self.found: list[dict[str, Any]] = []
-        self.pages: Final = Pages("runs", longest, cursor)
+        self.pages: Final = Pages("runs", longest, cursor, {"name": name})
         self.from_start: Final = cursor is None
         self.original: Final = cursor
         self.recovery.cursor = cursor

@@ -1,30 +1,19 @@
 """What the journal is asked and what it must answer, checked before it is believed (RULES S1, S3, S4)."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from budgets.rules.attribution import MOST_CHECKS, moment
-
-LIFETIME: Final = timedelta(hours=24)
-AUTHORITY: Final = timedelta(seconds=300)
+from budgets.rules import identity
+from budgets.rules.attribution import moment
+from budgets.rules.words import AUTHORITY, LIFETIME, MOST_CHECKS, ItemState
 
 
 class BadShape(ValueError):
     """Something is not as it must be; the message says where and what, and repeats nothing of it."""
-
-
-class ItemState(StrEnum):
-    """How far a check got."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    UNKNOWN = "unknown"
-    UNATTEMPTED = "unattempted"
 
 
 class Asked(BaseModel):
@@ -40,11 +29,7 @@ class Said(BaseModel):
 
 
 def _canonical(text: str) -> str:
-    try:
-        found = UUID(text)
-    except ValueError:
-        found = None
-    if found is None or str(found) != text or found.version != 7:
+    if identity.parse(text) is None:
         raise ValueError("it is no UUIDv7 in its canonical spelling: small letters, with hyphens")
     return text
 
@@ -109,9 +94,9 @@ class Decision(Said):
     allowed: bool
     reservation_id: str | None
     remaining_budget: Amount | None
-    mode: Literal["alert_only", "hard_deny"] | None
+    mode: Literal["alert_only", "hard_deny"]
     budget_limit: Amount | None
-    current_usage: Amount | None
+    current_usage: Amount
     denied_by_period: str | None
     project_id: str
 
@@ -161,7 +146,7 @@ class Batch(Said):
         if [one.index for one in self.items] != list(range(len(self.items))):
             raise ValueError("the items are not in order, once each")
         ends = moment(self.expires_at)
-        if ends is None or abs(ends - made_at(self.operation_id) - LIFETIME) >= timedelta(milliseconds=1):
+        if ends is None or not _lasts(self.operation_id, ends):
             raise ValueError("it does not expire 24 h after its id was made")
         rest = [one.state for one in self.items]
         while rest and rest[0] is ItemState.COMPLETED:
@@ -180,9 +165,12 @@ class Batch(Said):
         return all(one.state is ItemState.COMPLETED for one in self.items)
 
 
-def made_at(operation_id: str) -> datetime:
-    """When a UUIDv7 says that it was made."""
-    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=UUID(operation_id).int >> 80)
+def _lasts(operation_id: str, ends: datetime) -> bool:
+    """Whether an operation of this id ends then."""
+    try:
+        return ends - identity.time_of(UUID(operation_id)) == LIFETIME
+    except OverflowError:  # of a year that no calendar has
+        return False
 
 
 def read[T: BaseModel](kind: type[T], value: Any) -> T:

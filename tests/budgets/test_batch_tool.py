@@ -19,7 +19,7 @@ def journal() -> Iterator[Journal]:
         yield one
 
 
-FULL = {"detail": {"code": "admission_failed"}, "busy": busy.TOO_MANY}
+FULL = {"detail": {"code": "admission_failed", "message": busy.TOO_MANY}}
 
 
 def submit(journal: Journal, count: int = 1, **more: Any) -> dict[str, Any]:
@@ -354,12 +354,14 @@ def denied(journal: Journal) -> tuple[str, dict[str, Any]]:
     ("receipt", "status", "code"),
     [
         ({}, "ingested", None),
-        ({"outcome": "duplicate", "by": "call_id", "same": True}, "deduplicated", None),
-        ({"outcome": "duplicate", "by": "call_id", "same": False}, "rejected", "recording_rejected"),
-        ({"outcome": "rejected", "code": "unknown_model"}, "rejected", "recording_rejected"),
-        ({"outcome": "duplicate", "by": "legacy_key"}, "unknown", "recording_unknown"),
-        ({"outcome": "surprise"}, "unknown", "recording_unknown"),
-        ({"call_id": "another"}, "unknown", "recording_unknown"),
+        ({"matched_by": "call_id", "same": True}, "deduplicated", None),
+        ({"matched_by": "call_id", "same": False}, "rejected", "recording_rejected"),
+        ({"code": "unknown_model"}, "rejected", "recording_rejected"),
+        ({"matched_by": "legacy_key", "same": None}, "unknown", "recording_unknown"),
+        ({"matched_by": "surprise"}, "unknown", "recording_unknown"),
+        ({"code": "surprise"}, "unknown", "recording_unknown"),
+        ({"code": "unknown_model", "call_id": "another"}, "unknown", "recording_unknown"),
+        ({"code": "unknown_model", "index": 1}, "unknown", "recording_unknown"),
     ],
 )
 def test_record_only_sends_the_exact_event_and_tells_what_became_of_it(

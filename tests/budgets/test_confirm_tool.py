@@ -10,7 +10,7 @@ from tests.budgets.serving import MODES, USED, called, lose, quick, saying, stal
 from tests.servers.journals import Asked, Journal, told
 from tests.servers.raw_http import Peer
 
-FULL = {"detail": {"code": "admission_failed"}, "busy": busy.TOO_MANY}
+FULL = {"detail": {"code": "admission_failed", "message": busy.TOO_MANY}}
 RESERVED = {"reservation_id": "res-1", "call_id": "call-1", **USED}
 
 
@@ -111,7 +111,7 @@ def test_a_settlement_outlives_the_failure_of_its_recording(journal: Journal, st
 @pytest.mark.rule("S7")
 def test_a_duplicate_by_its_moment_alone_stays_unknown(journal: Journal):
     async def legacy(peer: Peer, asked: Asked) -> None:
-        await peer.status("202 Accepted", told(asked.body["events"], outcome="duplicate", by="legacy_key"))
+        await peer.status("202 Accepted", told(asked.body["events"], matched_by="legacy_key"))
 
     journal.script["POST ingest"] = [legacy]
     found = called(journal, "budget_confirm", **RESERVED)

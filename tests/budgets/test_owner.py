@@ -114,7 +114,7 @@ async def slow_headers(peer: Peer, asked: Asked) -> None:
         asked.closed.set()
 
 
-FULL = {"detail": {"code": "admission_failed"}, "busy": busy.TOO_MANY}
+FULL = {"detail": {"code": "admission_failed", "message": busy.TOO_MANY}}
 BUSY = saying("503 Service Unavailable", FULL, Retry_After="1")
 QUICK = replace(BOUNDS, seconds=0.4)
 
@@ -327,7 +327,7 @@ def test_what_an_earlier_try_may_have_done_no_later_refusal_takes_back(journal: 
     [
         (FULL, {"Retry_After": "2"}),
         (FULL, {}),
-        (FULL | {"busy": "no room"}, {"Retry_After": "1"}),
+        ({"detail": {"code": "admission_failed", "message": "no room"}}, {"Retry_After": "1"}),
         (b"<html>", {"Retry_After": "1"}),
     ],
 )

@@ -27,7 +27,7 @@ def usage(*sizes: int, filler: int = 0) -> list[list[dict[str, Any]]]:
 
 
 def ids(found: dict[str, Any]) -> list[str]:
-    return [row["event_id"] for row in found["data"]["events"]]
+    return [row["event_id"] for row in found["data"]["usage"]]
 
 
 @pytest.mark.rule("W2")
@@ -62,8 +62,8 @@ async def endless(peer: Peer, asked: Asked) -> None:
         (lose, "read_failed"),
         (saying("200 OK", gzip.compress(b"{}"), Content_Encoding="gzip"), "response_encoding_unsupported"),
         (saying("200 OK", b"{"), "invalid_response"),
-        (saying("200 OK", {"events": [], "next": 7}), "invalid_response"),
-        (saying("200 OK", {"events": [], "next": "c" * 4_097}), "cursor_size_limit"),
+        (saying("200 OK", {"usage": [], "next": 7}), "invalid_response"),
+        (saying("200 OK", {"usage": [], "next": "c" * 4_097}), "cursor_size_limit"),
         (saying("500 Oops"), "outcome_unavailable"),
         (saying("308 Elsewhere", Location="/"), "redirect_refused"),
         (saying("429 Slow", Retry_After="60"), "rate_limited"),
@@ -81,14 +81,14 @@ def test_a_read_that_breaks_off_keeps_its_complete_pages_and_the_first_unread_cu
 
 @pytest.mark.rule("W2")
 def test_a_cursor_of_4096_characters_is_used_and_a_longer_one_is_not_sent(journal: Journal):
-    journal.script["GET usage"] = [saying("200 OK", {"events": [], "next": None})]
+    journal.script["GET usage"] = [saying("200 OK", {"usage": [], "next": None})]
     longest = "c" * 4_096
     assert called(journal, "usage_list", cursor=longest)["ok"]
     assert journal.asked[0].query["cursor"] == longest
     found = called(journal, "usage_list", cursor=longest + "c")
     assert found["error"]["code"] == "cursor_size_limit"
     assert len(journal.asked) == 1
-    journal.script["GET usage"] = [saying("200 OK", {"events": [], "next": "c" * 4_096}), None]
+    journal.script["GET usage"] = [saying("200 OK", {"usage": [], "next": "c" * 4_096}), None]
     assert called(journal, "usage_list")["error"]["code"] != "cursor_size_limit"
 
 
@@ -104,7 +104,7 @@ def test_a_result_of_two_mebibytes_is_told_and_one_byte_more_leaves_out_its_data
         return len(whole.model_dump_json(by_alias=True).encode())
 
     def listed(note: str) -> dict[str, Any]:
-        body = json.dumps({"events": [{"event_id": "e0", "note": note}], "next": None}, ensure_ascii=False)
+        body = json.dumps({"usage": [{"event_id": "e0", "note": note}], "next": None}, ensure_ascii=False)
         journal.script["GET usage"] = [saying("200 OK", body.encode())]
         return called(journal, "usage_list", cursor="c0")
 
@@ -124,7 +124,7 @@ def test_a_result_of_two_mebibytes_is_told_and_one_byte_more_leaves_out_its_data
 @pytest.mark.rule("W5")
 def test_a_repeated_cursor_ends_a_list_as_an_error(journal: Journal):
     journal.pages["usage"] = usage(1, 1)
-    journal.script["GET usage"] = [None, saying("200 OK", {"events": [{"event_id": "e1"}], "next": "c1"})]
+    journal.script["GET usage"] = [None, saying("200 OK", {"usage": [{"event_id": "e1"}], "next": "c1"})]
     found = called(journal, "usage_list")
     assert found["error"]["code"] == "cursor_repeated"
     assert not found["data"]["complete"]
@@ -198,4 +198,4 @@ def test_the_pages_of_a_search_for_a_name_are_of_the_same_ten(journal: Journal):
     assert found["recovery"]["cursor"] == "c4"
     journal.pages["runs"] = runs(*[["a"]] * 11)
     found = called(journal, "usage_list", run="nightly")
-    assert (found["error"]["code"], found["data"]["events"], found["recovery"]["cursor"]) == ("page_limit", [], None)
+    assert (found["error"]["code"], found["data"]["usage"], found["recovery"]["cursor"]) == ("page_limit", [], None)

@@ -88,7 +88,7 @@ def test_at_the_deadline_the_code_the_data_and_the_cursor_are_told_and_nothing_f
         assert found["data"]["items"][0]["state"] == found["recovery"]["items"][0]["state"] == "completed"
         assert found["recovery"]["recording"] == "unknown"
     else:
-        assert [row["event_id"] for row in found["data"]["events"]] == ["e0"]
+        assert [row["event_id"] for row in found["data"]["usage"]] == ["e0"]
         assert found["recovery"]["cursor"] == "c1"
     threading.Event().wait(2.2 if place in ("retry", "recording") else 0)
     assert journal.names == asked

@@ -147,11 +147,14 @@ class Journal:
                 number = int(asked.query.get("cursor", "0").removeprefix("c"))
                 pages = self.pages[kind]
                 after = f"c{number + 1}" if number + 1 < len(pages) else None
-                key = "events" if kind == "usage" else kind
-                await peer.status("200 OK", {key: pages[number], "next": after})
+                await peer.status("200 OK", {kind: pages[number], "next": after})
+            case "POST", ["tokens"] if asked.body["project"] != "research":
+                await peer.status("404 Not Found", {"detail": {"code": "project_not_found"}})
+            case "POST", ["tokens"]:
+                given = {"access_token": "access-1", "refresh_token": "refresh-1", "expires_in": 900}
+                await peer.status("200 OK", given | {"project_id": "proj", "scope": "full"})
             case "POST", ["tokens", "refresh"]:
-                ends = (datetime.now(UTC) + timedelta(minutes=15)).isoformat()
-                given = {"access_token": "access-2", "refresh_token": "refresh-2", "access_expires_at": ends}
+                given = {"access_token": "access-2", "refresh_token": "refresh-2", "expires_in": 900}
                 await peer.status("200 OK", given | {"project_id": "proj", "scope": "full"})
             case _:
                 await peer.status("404 Not Found", {"detail": "no such address"})
@@ -182,13 +185,14 @@ class Journal:
 
 
 def told(events: list[dict[str, Any]], **each: Any) -> dict[str, Any]:
-    """The receipt of an ingest: every event was taken in, or became what `each` says."""
-    row = {"outcome": "ingested", "code": None, "by": None, "same": None} | each
-    outcome = row["outcome"]
-    rows = [{"index": index, "call_id": event["call_id"]} | row for index, event in enumerate(events)]
-    counts = {name: len(events) if outcome == name else 0 for name in ("ingested", "rejected", "duplicate")}
-    counts["duplicates"] = counts.pop("duplicate")
-    return {"submitted": len(events), **counts, "events": rows}
+    """The receipt of an ingest: every event was taken in, or was rejected or a duplicate as `each` says."""
+    names = [{"call_id": one["call_id"], "attempt_index": one["attempt_index"]} for one in events]
+    rows = [{"index": index} | name | each for index, name in enumerate(names)] if each else []
+    rejections, again = (rows, []) if "code" in each else ([], rows)
+    return {
+        "submitted": len(events), "ingested": len(events) - len(rows), "rejected": len(rejections),
+        "duplicates": len(again), "rejections": rejections, "duplicate_events": again,
+    }  # fmt: skip
 
 
 async def _request(reader: asyncio.StreamReader) -> Asked | None:
