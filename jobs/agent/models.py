@@ -58,9 +58,9 @@ class Question:
             return rehearsal.ask(order, home=str(settings.OZ0_HOME))
         named = read_model(order.agent.model)
         if named is None:
-            return TurnFailed(f"{order.agent.name} names no model that can be asked", agents_fault=True)
+            return TurnFailed(f"{order.agent.name} names no model that can be asked", agents_fault=True, charged=False)
         if order.remote is None or order.remote.trouble:
-            return TurnFailed(order.remote.trouble if order.remote else "its provider has no connection")
+            return TurnFailed(order.remote.trouble if order.remote else "its provider has no connection", charged=False)
         return asyncio.run(self._wait_for(named, order.remote))
 
     async def _wait_for(self, named: ModelName, remote: Remote) -> TurnOutcome:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from base import outbound
 from base.addresses import read_url
+from base.clock import boot_time
 from base.outbound_transport import Transport
 from catalog.rules.model_names import ANTHROPIC, GOOGLE, OPENAI, OPENAI_CHAT, ModelName
 from catalog.rules.servers import Remote
@@ -34,6 +35,8 @@ async def ask(order: TurnOrder, named: ModelName, remote: Remote, *, limit: floa
     from pydantic_ai.direct import model_request_stream
     from pydantic_ai.exceptions import AgentRunError
 
+    if order.begin_by is not None and boot_time() > order.begin_by:
+        return TurnBusy("It came too late to be sent: nothing is reserved for it any more.", wait=0.0)
     door = Transport(outbound.Client(allowed=remote.allowed, headers=remote.headers))
     try:
         model = _model(named, remote, door)
@@ -249,7 +252,7 @@ def _failure(error: "AgentRunError", door: Transport, named: ModelName) -> TurnO
         why = seen.trouble or f"{who} answered {seen.status}{_said(_detail(error))}"
         return TurnBusy(why, wait=error.retry_after, went_out=seen.went_out and seen.status != 429)
     if isinstance(error, ModelAPIError):
-        return TurnFailed(f"{who} refused the request ({seen.status}){_said(_detail(error))}")
+        return TurnFailed(f"{who} refused the request ({seen.status}){_said(_detail(error))}", charged=False)
     return TurnFailed(f"{who} answered what cannot be read: {' '.join(str(error).split())[:300]}")
 
 

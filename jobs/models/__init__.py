@@ -246,6 +246,7 @@ class Turn(TenantRow):
     sums_up = models.BooleanField(default=False, help_text="it asks for a summary of its run (RULES G3)")
     notes = models.JSONField(default=list, help_text="the late calls that its model was told of, by their ids")
     response = models.ForeignKey(Body, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False)
+    to_confirm = models.JSONField(default=list, help_text="what the spend journal is still to be told of its requests")
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -260,6 +261,7 @@ class Turn(TenantRow):
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["limit_at"], condition=Q(state="asked"), name="turn_open"),
+            models.Index(fields=["ended_at"], condition=~Q(to_confirm=[]), name="turn_to_confirm"),
         ]
 
 

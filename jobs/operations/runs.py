@@ -4,7 +4,7 @@ Between two runs nothing of the job is open. What its agent's limits count goes 
 job could else go on for ever. Its taint stays with it, too (RULES M3).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from base import db
@@ -17,14 +17,14 @@ from jobs.queries import history, runs
 from jobs.queries.tables import JOBS
 from jobs.rules.runs import is_full
 from jobs.rules.states import TurnState
-from jobs.rules.turns import PastTurn
 
 
-def to_be_summed_up(job: Job, agent: AgentSpec, past: Sequence[PastTurn]) -> bool:
+def to_be_summed_up(job: Job, agent: AgentSpec, *, turns: int, length: int) -> bool:
     """Whether the job's due turn asks for a summary of its run. One that is asked again asks for what it asked before.
 
-    Not while the model is still to be told of a call that a person asked for again: the next run would never hear of
-    it (RULES A8). After a summary that came to nothing the job first goes on with its work.
+    `turns` are the answers of its run so far, `length` what one more request would send of it. Not while the model is
+    still to be told of a call that a person asked for again: the next run would never hear of it (RULES A8). After a
+    summary that came to nothing the job first goes on with its work.
     """
     if agent.model == REHEARSAL:
         return False
@@ -34,8 +34,7 @@ def to_be_summed_up(job: Job, agent: AgentSpec, past: Sequence[PastTurn]) -> boo
         return asked
     if runs.just_summed_up(job) or history.awaits_a_note(job):
         return False
-    left, length = agent.limits.turns - job.turns_made, runs.conversation(job, past)
-    return is_full(agent.runs, turns=len(past), tokens=length, left=left)
+    return is_full(agent.runs, turns=turns, tokens=length, left=agent.limits.turns - job.turns_made)
 
 
 def begin_next(job: Job, given: Mapping[str, Any]) -> None:

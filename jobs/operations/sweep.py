@@ -21,7 +21,20 @@ from catalog.models import KillSwitch
 from catalog.rules.switching import Mode
 from catalog.rules.wire import Wire
 from jobs.models import Attempt, Call, Driver, Hold, Job, Node, Routine, Session, Turn
-from jobs.operations import cancel, events, harness, holds, moves, nodes, outside, routines, switches, turns, work
+from jobs.operations import (
+    cancel,
+    events,
+    harness,
+    holds,
+    moves,
+    nodes,
+    outside,
+    routines,
+    spending,
+    switches,
+    turns,
+    work,
+)
 from jobs.queries import locks
 from jobs.rules.limits import CANCEL_PATIENCE, LEASE, SWEEP_GRACE
 from jobs.rules.orders import End, Outcome
@@ -73,6 +86,7 @@ class Sweeper:
                 (_idle_clients, outside.end_idle),
                 (_stalled_jobs, _judge),
                 (_routines_due, lambda tenant, routine: routines.fire(tenant=tenant, routine=routine)),
+                (spending.untold, spending.tell_left),
                 (spend.abandoned, spend.interrupt),
                 (spend.due, spend.move_on),
                 (spend.long_over, spend.clear),

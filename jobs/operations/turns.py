@@ -20,10 +20,12 @@ from jobs.models import Call, Job, Node, Turn
 from jobs.operations import bodies, cancel, events, intake, masking, moves, platform, runs
 from jobs.queries import history, locks
 from jobs.queries import runs as queries
+from jobs.queries.tables import TURNS
 from jobs.rules.limits import TURN_LIMIT, asked_again
 from jobs.rules.runs import MOST_IN_VAIN, as_summary, without_summary
+from jobs.rules.spending import Settled
 from jobs.rules.states import JobState, NodeState, TurnState
-from jobs.rules.turns import LOST, TurnAnswer, TurnBusy, TurnFailed, TurnOrder, TurnOutcome, with_lost
+from jobs.rules.turns import LOST, TurnAnswer, TurnBusy, TurnDenied, TurnFailed, TurnOrder, TurnOutcome, with_lost
 from jobs.rules.why import Why
 
 OUT_OF_TIME: Final = (
@@ -56,7 +58,8 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
             cancel.end(job, ends_as=JobState.FAILED, reason=Why.JOB_LIMIT, failure_kind=kind, detail=limit, now=now)
             return None
         late, past = history.late_calls(job), history.past_turns(job)
-        sums_up = runs.to_be_summed_up(job, agent, past)
+        length = 0 if agent.model == REHEARSAL else queries.conversation(job, past)
+        sums_up = runs.to_be_summed_up(job, agent, turns=len(past), length=length)
         late = [] if sums_up else late  # a run is over before they are told of, or goes on and tells of them
         turn = _ask(job, node_id, late, sums_up=sums_up, limit_at=now + timedelta(seconds=TURN_LIMIT))
         job.turn_due_at = None
@@ -77,6 +80,7 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
             remote=None if agent.model == REHEARSAL else _provider(agent, job),
             begun_with=() if agent.model == REHEARSAL else queries.begun_with(job, job.run_number),
             sums_up=sums_up,
+            length=length,
         )
 
 
@@ -168,10 +172,19 @@ def to_stop(asked: Collection[UUID]) -> list[UUID]:
         return list(set(asked) - set(wanted.values_list("pk", flat=True)))
 
 
-def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome, jitter: float = 0.5) -> bool:
+def settle(
+    *,
+    tenant: UUID,
+    turn_id: UUID,
+    asked: int,
+    outcome: TurnOutcome,
+    told: Settled | None = None,
+    jitter: float = 0.5,
+) -> bool:
     """Close a turn: its calls are taken in, or its words end the job. False when it was closed or asked anew before.
 
-    `jitter` in [0, 1) spreads the next asking of a busy provider.
+    `told` is what the spend journal is to be told of its request, `spending.tell` does that after. `jitter` in [0, 1)
+    spreads the next asking of a busy provider.
     """
     with db.write(tenant, named="submit") as now:
         locks.gate_shared()
@@ -185,6 +198,10 @@ def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome, jit
                 _busy(job, turn, busy, jitter)
             case TurnFailed() as failed:
                 _failed(job, turn, failed)
+            case TurnDenied() as denied:
+                error = masking.text(storable(denied.error))
+                moves.turn(turn, TurnState.FAILED, now=now, error=error)
+                _end(job, reason=Why.JOB_LIMIT, detail=error, kind="limit")
             case TurnAnswer() as answer:
                 wanted = [{"function": w.model_name, "id": w.model_call_id} for w in answer.wanted]
                 say = masking.text(storable(answer.say))
@@ -203,6 +220,8 @@ def settle(*, tenant: UUID, turn_id: UUID, asked: int, outcome: TurnOutcome, jit
                 _go_on(job, turn, answer, say=say)
             case never:
                 assert_never(never)
+        if told is not None:
+            TURNS.update(turn.pk, {"to_confirm": [*turn.to_confirm, told.as_json()]})
         events.judge_later(job.pk)
     return True
 
@@ -270,7 +289,7 @@ def _go_on(job: Job, turn: Turn, answer: TurnAnswer, *, say: str) -> None:
     intake.submit(job=job, turn=turn, wanted=wanted, now=now)
 
 
-def _end(job: Job, *, reason: Why, detail: str) -> None:
+def _end(job: Job, *, reason: Why, detail: str, kind: str = "") -> None:
     """Fail a job whose turn failed. Nothing else of it is open while a turn is asked, unless it is being cancelled."""
     if job.state != JobState.CANCELLING:
-        moves.job(job, JobState.FAILED, reason=reason, now=db.must_write(), failure_kind=reason, detail=detail)
+        moves.job(job, JobState.FAILED, reason=reason, now=db.must_write(), failure_kind=kind or reason, detail=detail)

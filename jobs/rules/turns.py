@@ -57,7 +57,8 @@ class TurnOrder:
     are the definitions that the request carries, `remote` the way to the model's provider; a rehearsal has neither.
 
     `begun_with` is what a run reads of those before it, after the job's input; with `sums_up` the question is for a
-    summary of this one (RULES G3).
+    summary of this one (RULES G3). `length` is about how many tokens its conversation has, as far as that was counted.
+    After `begin_by`, on this machine's own clock, it is not sent any more: then nothing is reserved for it (RULES S4).
     """
 
     tenant: UUID
@@ -73,6 +74,8 @@ class TurnOrder:
     remote: Remote | None = field(default=None, repr=False)
     begun_with: tuple[str, ...] = field(default=(), repr=False)
     sums_up: bool = False
+    length: int = 0
+    begin_by: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +108,25 @@ class TurnBusy:
 
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
-    """The model could not be asked, or its answer is of no use; `error` says why in words for the agent's owner."""
+    """The model could not be asked, or its answer is of no use; `error` says why in words for the agent's owner.
+
+    Not `charged` is what was never sent, or was refused before it was worked on.
+    """
 
     error: str
     agents_fault: bool = False
     usage: Mapping[str, int] = field(default_factory=dict)
+    charged: bool = True
 
 
-type TurnOutcome = TurnAnswer | TurnBusy | TurnFailed
+@dataclass(frozen=True, slots=True)
+class TurnDenied:
+    """The spend journal did not let the request be made, so no model was asked; `error` names the limit (RULES S10)."""
+
+    error: str
+
+
+type TurnOutcome = TurnAnswer | TurnBusy | TurnFailed | TurnDenied
 
 
 def tokens_of(usage: Mapping[str, Any]) -> int:

@@ -34,7 +34,8 @@ from jobs.node.values import NotOpened
 from jobs.operations import nodes, turns, work
 from jobs.rules.orders import End, Outcome, Result
 from jobs.rules.reasons import Reason
-from jobs.tasks import measuring
+from jobs.rules.turns import TurnOrder, TurnOutcome
+from jobs.tasks import measuring, paying
 from jobs.tasks.harnesses import Harnesses
 from jobs.tasks.pulse import Pulse
 
@@ -304,20 +305,18 @@ class Host:
             connection.close()
             self.until_committed(lambda: turns.give_back(tenant=tenant, job_id=job_id, node_id=node_id))
             return
-        if order is None:
-            return
+        if order is not None:
+            paying.ask(self, order)
+
+    def answer_to(self, order: TurnOrder) -> TurnOutcome:
+        """Ask a model, as one of the questions that the pulse looks after and that this host's end cuts short."""
         question = models.Question(order)
         with self._lock:
             self._questions[order.turn_id] = question
             if self._grace is not None:
                 question.end_within(self._grace, models.NODE_ENDED)
         try:
-            outcome = question.ask()
-            self.until_committed(
-                lambda: turns.settle(
-                    tenant=tenant, turn_id=order.turn_id, asked=order.asked, outcome=outcome, jitter=random()
-                )
-            )
+            return question.ask()
         finally:
             with self._lock:
                 del self._questions[order.turn_id]
