@@ -29,6 +29,7 @@ IDS: Final = {
     "hook": ids.HOOK,
 }
 FULL: Final = "As many follow a job here as may at a time. Ask for pages, or again later."
+YOURS: Final = "You have as many streams open here as one may: end one that is not read any more, or ask for pages."
 STREAMED: Final = {
     "responses": {
         200: {
@@ -87,8 +88,10 @@ def _follow(asker: Asker, job_id: UUID, after: int) -> following.Followed:
         return following.Frames(tuple(map(_frame, told)), told[-1].seq if told else seq, more=page.more, over=page.over)
 
     try:
-        return following.begin(job_id, after, frames, asker.counts)
+        return following.begin(job_id, after, frames, asker.counts, whose=asker.token_id or asker.seat.person_id)
     except following.Full as error:
+        if error.of_one:
+            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, YOURS, {"Retry-After": SOON}) from error
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, FULL, {"Retry-After": SOON}) from error
 
 

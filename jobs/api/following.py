@@ -6,6 +6,7 @@ get, and looks by itself every few seconds, since a nudge may be lost. Now and a
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,16 +20,21 @@ from redis.exceptions import RedisError
 from base import db, nudge
 
 MOST: Final = 2_000  # readers in one process
+OF_ONE: Final = 100  # of them, of one token or person, so that nobody takes all
 LOOK: Final = 5.0  # seconds after which a reader looks by itself
 LOOK_ALONE: Final = 1.0  # the same where no nudge can come
 STILL_HERE: Final = 15.0  # seconds of silence after which a line says that the stream lives; and whether it still may
 AGAIN: Final = 2_000  # milliseconds after which a browser connects again
 
-_readers = 0
+_readers: Final = Counter[object]()
 
 
 class Full(Exception):
-    """This process has as many readers as it takes."""
+    """This process has as many readers as it takes, or with `of_one` as many as it takes of one."""
+
+    def __init__(self, *, of_one: bool) -> None:
+        super().__init__()
+        self.of_one: Final = of_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +49,25 @@ class Frames:
 
 def readers() -> int:
     """How many follow something in this process."""
-    return _readers
+    return _readers.total()
 
 
 type Followed = AsyncGenerator[bytes]
 
 
-def begin(job_id: UUID, seq: int, frames: Callable[[int], Frames | None], counts: Callable[[], bool]) -> Followed:
-    """Follow a job from event `seq` on. `frames` and `counts` read the database. Raises `Full`."""
-    if _readers >= MOST:
-        raise Full
-    return _follow(job_id, seq, frames, counts)
+def begin(
+    job_id: UUID, seq: int, frames: Callable[[int], Frames | None], counts: Callable[[], bool], *, whose: object
+) -> Followed:
+    """Follow a job from event `seq` on, for `whose` token or person. The two acts read the database. Raises `Full`."""
+    if _readers[whose] >= OF_ONE or readers() >= MOST:
+        raise Full(of_one=_readers[whose] >= OF_ONE)
+    return _follow(job_id, seq, frames, counts, whose)
 
 
 async def _follow(
-    job_id: UUID, seq: int, frames: Callable[[int], Frames | None], counts: Callable[[], bool]
+    job_id: UUID, seq: int, frames: Callable[[int], Frames | None], counts: Callable[[], bool], whose: object
 ) -> Followed:
-    global _readers
-    _readers += 1
+    _readers[whose] += 1
     clock = asyncio.get_running_loop().time
     spoke = asked = clock()
     waiting = _Waiting(nudge.job_group(job_id))
@@ -90,7 +97,9 @@ async def _follow(
     except db.GONE:
         return  # the reader connects again, and goes on after the last event it read
     finally:
-        _readers -= 1
+        _readers[whose] -= 1
+        if not _readers[whose]:
+            del _readers[whose]
         await waiting.end()
 
 

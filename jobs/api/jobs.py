@@ -117,17 +117,16 @@ def one(request: HttpRequest, shown: str) -> Any:
     summary="Stop a job",
 )
 def cancel(request: HttpRequest, shown: str) -> Any:
-    """Stop a job that a token of the same person started. It is `cancelling` until every call has really stopped."""
+    """Stop a job that this token started. It is `cancelling` until every call has really stopped."""
     asker, job_id = asker_of(request), job_id_of(shown)
     found = _head(asker, job_id)
-    by_token = found.starter == Starter.API_KEY or found.started.by == "token"
-    started_it = by_token and found.started_by_id == asker.seat.person_id
+    started_it = found.started.token_id is not None and found.started.token_id == asker.token_id
     if started_it and found.state is JobState.CANCELLING:
         return Status(HTTPStatus.ACCEPTED, _told(found))
     if why_not := why_not_stop(found.state, operator=False, started_it=started_it):
         if found.over:
             raise Refused(HTTPStatus.CONFLICT, why_not)
-        raise Refused(HTTPStatus.FORBIDDEN, "A token stops only jobs that its person's tokens have started.")
+        raise Refused(HTTPStatus.FORBIDDEN, "A token stops only jobs that it has started itself.")
     try:
         cancel_job(tenant=asker.seat.tenant, job_id=job_id, by=asker.actor)
     except AlreadyOver as error:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
 from base import ids
 from jobs.models import Job, Starter
@@ -21,6 +22,7 @@ class Started:
     by: str = ""
     name: str = ""
     shown_id: str = ""
+    token_id: UUID | None = None  # where `by` is token
 
     @property
     def by_a_person(self) -> bool:
@@ -48,5 +50,5 @@ def started(job: Job) -> Started:
         return Started(job.starter, person, "hook", job.hook.name, ids.show(ids.HOOK, job.hook.pk))
     token = job.start_token or job.token  # of an outside client's job: what that calls with
     if token is not None:
-        return Started(job.starter, person, "token", token.name)
+        return Started(job.starter, person, "token", token.name, token_id=token.pk)
     return Started(job.starter, person)

@@ -208,6 +208,25 @@ def test_many_readers_wait_without_a_thread_or_a_connection_each(
     over_layer(told)
 
 
+def test_one_token_takes_no_more_than_its_share_of_the_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "OF_ONE", 2)
+    world = a_world()
+    greedy, other, job = Program(world), Program(world, name="other"), a_job(world)
+
+    async def told() -> None:
+        readers = [await (await Reader(greedy, job).begin()).until("job.started") for _ in range(2)]
+        full = await Reader(greedy, job).begin()
+        assert (full.status, full.headers[b"Retry-After"]) == (429, b"3")
+        readers.append(await (await Reader(other, job).begin()).until("job.started"))
+        await readers.pop(0).go()
+        readers.append(await (await Reader(greedy, job).begin()).until("job.started"))
+        for reader in readers:
+            await reader.go()
+        assert following.readers() == 0
+
+    over_layer(told)
+
+
 def test_a_head_begins_nothing() -> None:
     world = a_world()
     program, job = Program(world), a_job(world)

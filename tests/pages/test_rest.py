@@ -266,12 +266,13 @@ def test_a_list_is_filtered_and_paged_by_its_cursor() -> None:
 
 
 @pytest.mark.rule("A12")
-def test_a_token_stops_what_its_persons_tokens_have_started_and_nothing_else() -> None:
+def test_a_token_stops_what_it_has_started_itself_and_nothing_else() -> None:
     world = a_world()
     program = Program(world, name="nightly")
     mine, by_hand = program.start().json()["id"], ids.show(ids.JOB, a_job(world))
     colleague = Program(world, a_person(world.tenant, "kim", Role.ADMIN))
-    for who, job in ((program, by_hand), (colleague, mine)):
+    sibling = Program(world, name="weekly")
+    for who, job in ((program, by_hand), (colleague, mine), (sibling, mine)):
         assert "stops only jobs" in detail(who.ask("POST", f"/jobs/{job}/cancel"), 403)
     answer = program.ask("POST", f"/jobs/{mine}/cancel")
     assert (answer.status_code, answer.json()["state"], answer.json()["stop_asked_by"]) == (
