@@ -52,6 +52,11 @@ LOGGING: dict[str, Any] = log_lines.settings_of(OZ0_LOG)
 OZ0_API_RATE: int = env.int("OZ0_API_RATE", default=600)
 if not 0 <= OZ0_API_RATE <= 1_000_000:
     raise ImproperlyConfigured("OZ0_API_RATE is how often a token may ask in a minute, to a million; 0 for no limit")
+OZ0_GATEWAY_RATE: int = env.int("OZ0_GATEWAY_RATE", default=6_000)
+if not 0 <= OZ0_GATEWAY_RATE <= 10_000_000:
+    raise ImproperlyConfigured(
+        "OZ0_GATEWAY_RATE is how often a token may ask one web process's gateway in a minute; 0 for no limit"
+    )
 DEBUG: bool = env.bool("OZ0_DEBUG", default=False)
 ALLOWED_HOSTS: list[str] = env.list("OZ0_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("OZ0_TRUSTED_ORIGINS", default=[])

@@ -21,10 +21,12 @@ from mcp.server.streamable_http_manager import DEFAULT_SESSION_IDLE_TIMEOUT, Str
 
 from base import db
 from catalog.sessions.negotiation import us
+from jobs.gateway import paces
 from jobs.gateway.exchange import KEY, Exchange
 from jobs.gateway.server import Face
 from jobs.gateway.threads import Threads
 from jobs.operations.outside import Client
+from jobs.rules import texts
 from tenants.operations import tokens
 from tenants.operations.invitations import hash_of
 from tenants.queries.tokens import Bearer, bearer
@@ -40,6 +42,7 @@ ROOT: Final = "/mcp"
 PATHS: Final = frozenset({ROOT, f"{ROOT}/"})
 REALM: Final = 'Bearer realm="oz0 studio"'
 MODERN: Final = "2026"  # what versions begin with that have no handshake
+MOST_PEEKED: Final = 64 * 1024  # bytes of a request that came too soon, which are read to answer it by its id
 MOST_SESSIONS: Final = 10_000
 SESSIONS_OF_ONE: Final = 1_000  # that one token has open, so that it shuts nobody else out
 NO_TOKEN: Final = "Send a token of this studio: Authorization: Bearer oz0_… (Settings, Tokens makes one)."  # noqa: S105
@@ -59,6 +62,7 @@ class Gateway:
 
     def __init__(self, *, idle: float = DEFAULT_SESSION_IDLE_TIMEOUT, most_sessions: int = MOST_SESSIONS) -> None:
         self._threads: Final = Threads()
+        self._paces: Final = paces.Paces(settings.OZ0_GATEWAY_RATE)
         self._face: Final = Face(threads=self._threads, name="oz0 studio", version=us().version)
         self._manager: Final = StreamableHTTPSessionManager(
             self._face.server, session_idle_timeout=idle, max_sessions=most_sessions
@@ -77,9 +81,11 @@ class Gateway:
         except Refused as refused:
             await _refuse(send, refused)
             return
+        client, modern = exchange.client, headers.get("mcp-protocol-version", "") >= MODERN
+        if (wait := self._paces.wait(client.token_id)) and await self._too_often(exchange, wait, scope, send, modern):
+            return
         await self._start()
-        client = exchange.client
-        begins = not client.session and headers.get("mcp-protocol-version", "") < MODERN
+        begins = not client.session and not modern
         if begins and self._sessions_of(client) >= SESSIONS_OF_ONE:
             full = f"This token has {SESSIONS_OF_ONE} sessions open: end those that are not used any more (DELETE)."
             await _refuse(send, Refused(HTTPStatus.SERVICE_UNAVAILABLE, full, **{"retry-after": "60"}))
@@ -93,6 +99,24 @@ class Gateway:
     def sessions(self) -> int:
         """How many sessions with a handshake are open here."""
         return len(self._manager._server_instances)
+
+    async def _too_often(self, exchange: Exchange, wait: int, scope: Scope_, send: Send, modern: bool) -> bool:
+        """Tell a token that it asks too often, in the way that its client understands; False where nobody is told."""
+        if scope["method"] != "POST":
+            return False
+        message = await exchange.peek(MOST_PEEKED)
+        limit = self._paces.limit
+        if message is None:
+            later = {"retry-after": str(wait)}
+            await _refuse(send, Refused(HTTPStatus.TOO_MANY_REQUESTS, texts.too_often(limit, wait), **later))
+            return True
+        told = paces.too_often(message, limit=limit, wait=wait, modern=modern)
+        if told is None:
+            return False
+        status, whole = told
+        headers = {"content-type": "application/json", "cache-control": "no-store", "retry-after": str(wait)}
+        await _send(send, status, headers, whole)
+        return True
 
     def _sessions_of(self, client: Client) -> int:
         owners = list(self._manager._session_owners.values())
@@ -171,6 +195,10 @@ async def _refuse(send: Send, refused: Refused) -> None:
     status = refused.status
     told = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": str(refused)}
     headers = {"content-type": "application/problem+json", "cache-control": "no-store", **refused.headers}
+    await _send(send, status.value, headers, told)
+
+
+async def _send(send: Send, status: int, headers: Mapping[str, str], told: Mapping[str, Any]) -> None:
     raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status.value, "headers": raw})
+    await send({"type": "http.response.start", "status": status, "headers": raw})
     await send({"type": "http.response.body", "body": json.dumps(told, ensure_ascii=False).encode()})

@@ -1,6 +1,7 @@
 """One HTTP request at the gateway: who sends it, its very bytes, and whether its client still listens."""
 
 import json
+from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 from uuid import UUID
@@ -33,10 +34,28 @@ class Exchange:
         self.on_gone: Callable[[], None] = lambda: None
         self._receive: Final = receive
         self._chunks: list[bytes] = []
+        self._again: deque[Message] = deque()
+
+    async def peek(self, most: int) -> dict[str, Any] | None:
+        """The message that was sent, before anybody reads it; None when it has more than `most` bytes or is none."""
+        found: list[bytes] = []
+        while sum(map(len, found)) <= most:
+            message = await self._receive()
+            self._again.append(message)
+            found.append(message.get("body", b""))
+            if not message.get("more_body"):
+                break
+        else:
+            return None
+        try:
+            whole = json.loads(b"".join(found))
+        except (ValueError, RecursionError):
+            return None
+        return whole if isinstance(whole, dict) else None
 
     async def receive(self) -> Message:
         """The next message of the server, noted on its way."""
-        message = await self._receive()
+        message = self._again.popleft() if self._again else await self._receive()
         if message["type"] == "http.request":
             self._chunks.append(message.get("body", b""))
         elif message["type"] == "http.disconnect" and not self.gone:

@@ -1,6 +1,7 @@
 """What the gateway answers: the tools of a token's agent, and its calls as steps of a job (RULES G4–G7)."""
 
 import asyncio
+import base64
 import functools
 import logging
 import time
@@ -35,6 +36,7 @@ NUDGE: Final = 1e-6  # by which progress grows when only time has passed, since 
 ROUNDS: Final = "oz0/rounds"
 MOST_ROUNDS: Final = 1_000
 JOB: Final = "oz0/job"
+LISTED: Final = 500  # tools in one page: not every client asks for a second
 AFTER: Final = 60.0  # seconds past its patience for which a cancel without a session still finds its call
 LOOK_AGAIN: Final = 5.0  # seconds after which a token is looked at again before a result is given to it
 AWAY: Final = "The studio's database does not answer just now. Try again in a few seconds."
@@ -78,13 +80,18 @@ class Face:
         elif not here:
             self._later(self._cancel_elsewhere(exchange, request))
 
-    async def _list_tools(self, ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        client = _exchange(ctx).client
+    async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        """A page of them by name, from where the cursor says: one that came or went meanwhile moves no other."""
+        client, cursor = _exchange(ctx).client, params.cursor if params else None
+        after = "" if cursor is None else _listed_until(cursor)
         try:
             offered = await self._threads.run(lambda: outside.offered(client))
         except NotTaken as error:
             raise MCPError(types.INVALID_REQUEST, str(error)) from error
-        return types.ListToolsResult(tools=[answers.tool(one) for one in offered])
+        rest = sorted((one for one in offered if one.definition.name > after), key=lambda one: one.definition.name)
+        page = rest[:LISTED]
+        more = _cursor(page[-1].definition.name) if len(rest) > LISTED else None
+        return types.ListToolsResult(tools=[answers.tool(one) for one in page], next_cursor=more)
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Answer:
         exchange = _exchange(ctx)
@@ -278,6 +285,18 @@ def _arguments(exchange: Exchange) -> Any:
     exchange.read()
     given = params.get("arguments") if isinstance(params, dict) else None
     return {} if given is None else given
+
+
+def _cursor(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode()).decode()
+
+
+def _listed_until(cursor: str) -> str:
+    """The last name of the page before. It gives nothing away that its token may not see, so nothing signs it."""
+    try:
+        return base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
+    except ValueError as error:
+        raise MCPError(types.INVALID_PARAMS, "This cursor is none of the studio's.") from error
 
 
 def _named_job(params: types.CallToolRequestParams) -> UUID | None:

@@ -103,6 +103,11 @@ def pending(call: str, state: CallState) -> str:
     return f"{now}. Do not make it again: ask for its result later with oz__result, call {call}."
 
 
+def too_often(limit: int, wait: int) -> str:
+    """What a client is told that asks more often than it may."""
+    return f"This token asks too often: its pace is {limit:,} times a minute. Try again in {wait} s."
+
+
 def for_model(
     *, state: CallState, reason: str, effect: Effect, answer: str, detail: str, note: str, read_only: bool = False
 ) -> str:

@@ -156,9 +156,9 @@ def listed(tenant: UUID) -> bool:
         return Function.objects.filter(listing__current=True, name="ponder").exists()
 
 
-def configured(world: World, **spec: Any) -> None:
+def configured(world: World, *functions: str, **spec: Any) -> None:
     """The agent as this says; by default it may call everything of the shop."""
-    agent = AgentSpec(world.agent, model="rehearsal", functions=("shop.*",), **spec)
+    agent = AgentSpec(world.agent, model="rehearsal", functions=functions or ("shop.*",), **spec)
     with db.write(world.tenant):
         Agent.objects.update(definition=as_json(agent))
 

@@ -11,16 +11,17 @@ import pytest
 from django.db import OperationalError
 
 from base import ids
-from jobs.gateway import asgi
+from jobs.gateway import asgi, server
 from jobs.gateway.asgi import Gateway
 from jobs.models import Call
 from jobs.queries import outside as queries
 from jobs.rules.states import CallState
 from tests.builders import see
-from tests.gateway.conftest import MODERN, Shop, a_token
+from tests.gateway.conftest import LEGACY, MODERN, Shop, a_token, aside, configured
 from tests.gateway.test_entrance import ACCEPT, HELLO, LIST
 
 pytestmark = [pytest.mark.timeout(120)]
+both = pytest.mark.parametrize("mode", [MODERN, LEGACY])
 
 
 @asynccontextmanager
@@ -107,4 +108,94 @@ def test_half_a_character_is_refused_by_its_place_and_nothing_is_called(shop: Sh
 
     refused = asyncio.run(talk())
     assert refused["isError"] and "$.params.arguments" in refused["content"][0]["text"]
+    assert shop.calls() == []
+
+
+def listing(cursor: str | None, mode: str) -> dict[str, Any]:
+    """The request for a page of tools."""
+    params = dict(LIST["params"]) if mode == MODERN else {}  # type: ignore[call-overload]
+    return {**LIST, "params": params | ({"cursor": cursor} if cursor is not None else {})}
+
+
+async def begun(http: httpx2.AsyncClient, mode: str) -> dict[str, str]:
+    """The headers of a client's further requests."""
+    if mode == MODERN:
+        return {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}
+    session = (await http.post("/mcp/", json=HELLO)).headers["mcp-session-id"]
+    headers = {"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
+    await http.post("/mcp/", json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=headers)
+    return headers
+
+
+def result_of(answer: httpx2.Response) -> Any:
+    """The JSON-RPC message of an answer, whole or as the one event of a stream."""
+    text = answer.text
+    if answer.headers["content-type"].startswith("text/event-stream"):
+        (text,) = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: {")]
+    return json.loads(text)
+
+
+@both
+def test_tools_come_in_pages_which_a_tool_that_goes_meanwhile_does_not_move(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr(server, "LISTED", 2)
+    token = a_token(shop.world)
+
+    async def talk() -> tuple[list[list[str]], Any]:
+        pages: list[list[str]] = []
+        async with a_gateway() as gateway, at(gateway, token) as http:
+            headers, cursor = await begun(http, mode), None
+            while not pages or cursor is not None:
+                found = result_of(await http.post("/mcp/", json=listing(cursor, mode), headers=headers))["result"]
+                pages.append([tool["name"] for tool in found["tools"]])
+                cursor = found.get("nextCursor")
+                if len(pages) == 2:  # of what was listed already, and of what is to come
+                    await aside(configured, shop.world, "shop.export", "shop.look", "shop.note", "shop.ship")
+            odd = result_of(await http.post("/mcp/", json=listing("!", mode), headers=headers))
+        return pages, odd
+
+    pages, odd = asyncio.run(talk())
+    assert pages == [["oz__result", "shop__charge"], ["shop__export", "shop__look"], ["shop__note", "shop__ship"]]
+    assert odd["error"]["code"] == -32602 and "cursor" in odd["error"]["message"]
+
+
+@both
+def test_a_token_that_asks_too_often_is_told_when_to_come_again_and_nothing_is_called(
+    shop: Shop, settings: Any, mode: str
+) -> None:
+    settings.OZ0_GATEWAY_RATE = 6
+    token, other = a_token(shop.world), a_token(shop.world, drawn="b")
+
+    async def talk() -> tuple[list[httpx2.Response], Any, httpx2.Response, httpx2.Response, httpx2.Response]:
+        async with a_gateway() as gateway, at(gateway, token) as http, at(gateway, other) as stranger:
+            headers = await begun(http, mode)
+            asked = [await http.post("/mcp/", json=listing(None, mode), headers=headers) for _ in range(7)]
+            names = headers | ({"Mcp-Method": "tools/call", "Mcp-Name": "shop__note"} if mode == MODERN else {})
+            params = listing(None, mode)["params"] | {"name": "shop__note", "arguments": {"text": "x"}}
+            call = {"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": params}
+            refused = await http.post("/mcp/", json=call, headers=names)
+            long = await http.post("/mcp/", content=b" " * 70_000 + b"{}", headers=names)
+            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}}
+            notice = headers | ({"Mcp-Method": "notifications/cancelled"} if mode == MODERN else {})
+            if mode == MODERN:
+                cancel["params"] |= {"_meta": LIST["params"]["_meta"]}  # type: ignore[index,operator]
+            heard = await http.post("/mcp/", json=cancel, headers=notice)
+            free = await stranger.post("/mcp/", json=HELLO)
+            return asked, refused, long, heard, free
+
+    asked, refused, long, heard, free = asyncio.run(talk())
+    statuses = [one.status_code for one in asked]
+    assert statuses == sorted(statuses) and set(statuses) == {200, 429}
+    last = asked[-1]
+    assert 1 <= int(last.headers["retry-after"]) <= 10 and last.headers["content-type"] == "application/json"
+    error = last.json()["error"]
+    assert (
+        last.json()["id"] == 1 and "6 times a minute. Try again in" in error["message"] and error["data"]["retryAfter"]
+    )
+    told = refused.json()
+    assert (refused.status_code, told["id"], told["result"]["isError"]) == (200, "c", True)
+    assert told["result"]["content"][0]["text"].startswith("This call was not made. This token asks too often")
+    assert told["result"]["_meta"]["oz0/retryable"] is True and told["result"]["_meta"]["oz0/retry_after"] >= 1
+    assert (long.status_code, heard.status_code, free.status_code) == (429, 202, 200)
     assert shop.calls() == []
