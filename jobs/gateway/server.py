@@ -1,7 +1,6 @@
 """What the gateway answers: the tools of a token's agent, and its calls as steps of a job (RULES G4–G7)."""
 
 import asyncio
-import base64
 import functools
 import logging
 import time
@@ -10,7 +9,6 @@ from typing import Any, Final
 from uuid import UUID
 
 import mcp_types as types
-from django.core import signing
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
@@ -19,6 +17,8 @@ from base import canonical, db, ids
 from catalog.rules.platform import CONTINUE, RESULT
 from jobs.gateway import answers
 from jobs.gateway.exchange import KEY, Exchange, request_name
+from jobs.gateway.pages import listed_until, page_of
+from jobs.gateway.rounds import asked_for, kept, known_to, resumed
 from jobs.gateway.threads import Threads
 from jobs.gateway.watch import Waiter, Watch
 from jobs.operations import continuing, outside
@@ -33,10 +33,7 @@ log = logging.getLogger(__name__)
 
 BEAT: Final = 10.0  # seconds between two notices of progress while nothing moves; 15 at most (RULES G5)
 NUDGE: Final = 1e-6  # by which progress grows when only time has passed, since it must grow
-ROUNDS: Final = "oz0/rounds"
-MOST_ROUNDS: Final = 1_000
 JOB: Final = "oz0/job"
-LISTED: Final = 500  # tools in one page: not every client asks for a second
 AFTER: Final = 60.0  # seconds past its patience for which a cancel without a session still finds its call
 LOOK_AGAIN: Final = 5.0  # seconds after which a token is looked at again before a result is given to it
 AWAY: Final = "The studio's database does not answer just now. Try again in a few seconds."
@@ -82,16 +79,12 @@ class Face:
 
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """A page of them by name, from where the cursor says: one that came or went meanwhile moves no other."""
-        client, cursor = _exchange(ctx).client, params.cursor if params else None
-        after = "" if cursor is None else _listed_until(cursor)
+        client, after = _exchange(ctx).client, listed_until(params.cursor if params else None)
         try:
             offered = await self._threads.run(lambda: outside.offered(client))
         except NotTaken as error:
             raise MCPError(types.INVALID_REQUEST, str(error)) from error
-        rest = sorted((one for one in offered if one.definition.name > after), key=lambda one: one.definition.name)
-        page = rest[:LISTED]
-        more = _cursor(page[-1].definition.name) if len(rest) > LISTED else None
-        return types.ListToolsResult(tools=[answers.tool(one) for one in page], next_cursor=more)
+        return page_of(offered, after)
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Answer:
         exchange = _exchange(ctx)
@@ -102,15 +95,15 @@ class Face:
             if params.name == CONTINUE.name and exchange.client.person is None:
                 return await self._continued(exchange)
             if params.request_state is not None:
-                call_id, rounds = _resumed(params.request_state, exchange)
+                call_id, rounds = resumed(params.request_state, exchange)
             elif params.name == RESULT.name:
                 call_id, found = await self._made_before(exchange.client, params)
                 if found.is_over:
                     self._closed(exchange)
                     return answers.result(call_id, found, ctx.protocol_version)
-                rounds = _rounds(params)
+                rounds = asked_for(params)
             else:
-                call_id, rounds = await self._take_in(exchange, params, request), _rounds(params)
+                call_id, rounds = await self._take_in(exchange, params, request), asked_for(params)
         except NotTaken as error:
             self._closed(exchange)
             return answers.not_taken(str(error))
@@ -179,8 +172,8 @@ class Face:
             return answers.not_taken(f"This token has made no call {ids.show(ids.CALL, call_id)}.")
         if found.is_over:
             return answers.result(call_id, found, ctx.protocol_version)
-        if rounds > 1 and _has_rounds(ctx):
-            return types.InputRequiredResult(request_state=_kept(exchange, call_id, rounds - 1))
+        if rounds > 1 and known_to(ctx.protocol_version):
+            return types.InputRequiredResult(request_state=kept(exchange, call_id, rounds - 1))
         return answers.pending(call_id, found.state)
 
     async def _until_over(self, exchange: Exchange, ctx: Context, waiter: Waiter, until: float) -> None:
@@ -287,18 +280,6 @@ def _arguments(exchange: Exchange) -> Any:
     return {} if given is None else given
 
 
-def _cursor(name: str) -> str:
-    return base64.urlsafe_b64encode(name.encode()).decode()
-
-
-def _listed_until(cursor: str) -> str:
-    """The last name of the page before. It gives nothing away that its token may not see, so nothing signs it."""
-    try:
-        return base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
-    except ValueError as error:
-        raise MCPError(types.INVALID_PARAMS, "This cursor is none of the studio's.") from error
-
-
 def _named_job(params: types.CallToolRequestParams) -> UUID | None:
     named = (params.meta or {}).get(JOB)
     if named is None:
@@ -315,32 +296,6 @@ def _named_call(params: types.CallToolRequestParams) -> UUID:
         return ids.parse(ids.CALL, str(named))
     except ids.BadId as error:
         raise NotTaken(f"{RESULT.name} takes a call id as `call`, such as you were told: {error}") from error
-
-
-def _rounds(params: types.CallToolRequestParams) -> int:
-    """How many rounds of waiting the client takes for one call, by its own word; 1 when it says nothing."""
-    said = (params.meta or {}).get(ROUNDS)
-    return min(said, MOST_ROUNDS) if isinstance(said, int) and not isinstance(said, bool) and said > 0 else 1
-
-
-def _has_rounds(ctx: Context) -> bool:
-    """Whether the client's protocol knows a result that says: ask again with this."""
-    return ctx.protocol_version >= "2026"
-
-
-def _kept(exchange: Exchange, call_id: UUID, rounds: int) -> str:
-    return signing.dumps([str(exchange.client.token_id), str(call_id), rounds], salt=ROUNDS)
-
-
-def _resumed(state: str, exchange: Exchange) -> tuple[UUID, int]:
-    """The call that a round goes on to wait for, and the rounds left."""
-    try:
-        token, call, rounds = signing.loads(state, salt=ROUNDS)
-    except signing.BadSignature as error:
-        raise MCPError(types.INVALID_PARAMS, "This request state is none of the studio's.") from error
-    if token != str(exchange.client.token_id):
-        raise MCPError(types.INVALID_PARAMS, "This request state belongs to another token.")
-    return UUID(call), rounds
 
 
 def _says(standing: queries.Standing | None) -> str:

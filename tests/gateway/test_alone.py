@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError
 
 from base import ids
-from jobs.gateway import asgi, server
+from jobs.gateway import asgi, pages
 from jobs.gateway.asgi import Gateway
 from jobs.models import Call
 from jobs.queries import outside as queries
@@ -139,24 +139,24 @@ def result_of(answer: httpx2.Response) -> Any:
 def test_tools_come_in_pages_which_a_tool_that_goes_meanwhile_does_not_move(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    monkeypatch.setattr(server, "LISTED", 2)
+    monkeypatch.setattr(pages, "LISTED", 2)
     token = a_token(shop.world)
 
     async def talk() -> tuple[list[list[str]], Any]:
-        pages: list[list[str]] = []
+        listed: list[list[str]] = []
         async with a_gateway() as gateway, at(gateway, token) as http:
             headers, cursor = await begun(http, mode), None
-            while not pages or cursor is not None:
+            while not listed or cursor is not None:
                 found = result_of(await http.post("/mcp/", json=listing(cursor, mode), headers=headers))["result"]
-                pages.append([tool["name"] for tool in found["tools"]])
+                listed.append([tool["name"] for tool in found["tools"]])
                 cursor = found.get("nextCursor")
-                if len(pages) == 2:  # of what was listed already, and of what is to come
+                if len(listed) == 2:  # of what was listed already, and of what is to come
                     await aside(configured, shop.world, "shop.export", "shop.look", "shop.note", "shop.ship")
             odd = result_of(await http.post("/mcp/", json=listing("!", mode), headers=headers))
-        return pages, odd
+        return listed, odd
 
-    pages, odd = asyncio.run(talk())
-    assert pages == [["oz__result", "shop__charge"], ["shop__export", "shop__look"], ["shop__note", "shop__ship"]]
+    listed, odd = asyncio.run(talk())
+    assert listed == [["oz__result", "shop__charge"], ["shop__export", "shop__look"], ["shop__note", "shop__ship"]]
     assert odd["error"]["code"] == -32602 and "cursor" in odd["error"]["message"]
 
 
