@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
-from budgets.rules.attribution import why_not_event
+from budgets.rules.attribution import call_id_of, why_not_event
 from budgets.rules.words import MOST_CHECKS
 from budgets.sessions.batches import DenialsAgain, Lookup, Submission, why_not_again
 from budgets.sessions.bounds import Bounds
@@ -98,7 +98,7 @@ class Confirm(Asked):
     ] = None
     call_id: Annotated[
         Annotated[str, Field(min_length=1, max_length=256)] | None,
-        Field(description="Of the provider call, kept by you; made when left out."),
+        Field(description="Of the provider call; made of the reservation's when left out."),
     ] = None
     model: Model | None = None
     provider: Word | None = None
@@ -125,7 +125,7 @@ class Confirm(Asked):
             raise BadArguments("reservation_id is needed: what the check answered, null included")
         run, tags = _ambient()
         used = Used(
-            call_id=self.call_id or str(edge.new_id()),
+            call_id=self.call_id or call_id_of(self.reservation_id or "") or str(edge.new_id()),
             model=self.model,
             provider=self.provider,
             input_tokens=self.input_tokens,

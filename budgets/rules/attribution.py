@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from budgets.rules.identity import denial_call_id
 from budgets.rules.words import DuplicateBy, EventStatus, Rejection
@@ -52,6 +52,14 @@ class Disposition:
 
     recorded: Recorded
     code: str = ""
+
+
+def call_id_of(reservation_id: str) -> str | None:
+    """The call id of what was reserved, for who names none: the same in each replay. None where it cannot be told."""
+    try:
+        return str(uuid5(UUID(reservation_id), "call"))
+    except ValueError:
+        return None
 
 
 def denial(operation_id: str, index: int, check: Mapping[str, Any], checked_at: str) -> dict[str, Any]:

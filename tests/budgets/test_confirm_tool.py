@@ -83,6 +83,15 @@ def test_after_a_lost_204_the_same_is_sent_again_without_recording_and_then_the_
     assert (last["recovery"]["settlement"], last["recovery"]["recording"]) == ("not_submitted", "ingested")
 
 
+@pytest.mark.rule("S8")
+def test_a_call_id_that_nobody_gave_is_the_same_in_every_replay(journal: Journal):
+    """Else the same inputs would be another payload, and a lost 204 could never be asked for again."""
+    reserved = {"reservation_id": "01a22e93-7b6d-7554-ad9f-74b078da5299", **USED}
+    first, again = called(journal, "budget_confirm", **reserved), called(journal, "budget_confirm", **reserved)
+    assert journal.asked[0].body == journal.asked[2].body
+    assert first["recovery"]["call_id"] == again["recovery"]["call_id"] == journal.asked[0].body["call_id"]
+
+
 @pytest.mark.rule("S11")
 @pytest.mark.parametrize("record", [True, False])
 def test_a_null_reservation_is_confirmed_by_nobody(journal: Journal, record: bool):

@@ -17,7 +17,7 @@ from studio.cli.budget import _asking
     ],
 )
 @click.argument("reservation_id")
-@click.option("--call-id", help="Of the request, kept by you; made when left out.")
+@click.option("--call-id", help="Of the request; made of the reservation's when left out.")
 @click.option("--model", required=True)
 @click.option("--provider", required=True)
 @click.option("--input-tokens", type=click.IntRange(0), required=True)
@@ -40,13 +40,14 @@ def confirm(
 ) -> None:
     """Confirm what the request of RESERVATION_ID has used, and record it.
 
-    Where the answer is lost, the same with --no-record and the same call id may be sent again for an hour.
+    Where the answer is lost, the same with --no-record may be sent again for an hour.
     """
     from base import ids
+    from budgets.rules.attribution import call_id_of
     from budgets.sessions.settling import Confirmation
     from budgets.sessions.shapes import BadShape, Used, read
 
-    used = {"call_id": call_id or str(ids.new()), "model": model, "provider": provider}
+    used = {"call_id": call_id or call_id_of(reservation_id) or str(ids.new()), "model": model, "provider": provider}
     try:
         whole = read(Used, used | {"input_tokens": input_tokens, "output_tokens": output_tokens})
     except BadShape as error:
