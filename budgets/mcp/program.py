@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -34,7 +35,8 @@ def main(bounds: Bounds = BOUNDS) -> None:
     budget = BudgetServer(
         studio=studio, profile=options.profile, credentials=credentials, version=_version(), bounds=bounds
     )
-    asyncio.run(_serve(budget))
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_serve(budget))
 
 
 async def _serve(budget: BudgetServer) -> None:

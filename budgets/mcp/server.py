@@ -1,5 +1,6 @@
 """The MCP server: each call of a tool is one owner's work within one deadline (RULES W1–W5)."""
 
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -26,6 +27,8 @@ from budgets.sessions.calls import Call, Failed, Recovery
 from budgets.sessions.credentials import Credentials, NoCredentials
 from budgets.sessions.owner import Owner
 from budgets.sessions.workers import Workers
+
+log = logging.getLogger(__name__)
 
 NAME: Final = "oz0-budget"
 BAD: Final = "invalid_arguments"
@@ -90,6 +93,10 @@ class BudgetServer:
             await owner.run(lambda: call.work(owner))
         except (Stopped, Failed, NoCredentials) as error:
             trouble = error
+        except Exception:  # what nobody foresaw: what is known is told all the same, and nothing of it is made up
+            log.exception("a call of %s could not be done", type(call).__name__)
+            trouble = Failed("internal_error", "An error in this server, which its standard error has in full.")
+        if trouble is not None:
             call.stopped()
         built = results.result(call, trouble, bounds=self._bounds, stuck=owner.stuck)
         if trouble is None and deadline.over:  # building it took the rest

@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, Final
 
 import anyio
@@ -60,9 +61,9 @@ class Answer:
 
     @property
     def wait(self) -> float | None:
-        """The seconds of a `Retry-After`; None for a date and for what is none."""
+        """The seconds of a `Retry-After`, None without one. What is no number, such as a date, is too long to wait."""
         text = self.headers.get("retry-after", "").strip()
-        return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+        return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else inf if text else None
 
 
 def _nothing() -> None:
@@ -176,19 +177,36 @@ class Owner:
     async def _refreshed(self, old: Pair) -> Shown:
         """Exchange the pair. The new one is being kept before anything else can happen (RULES W4)."""
         asked = json.dumps({"refresh_token": old.refresh}).encode()
-        answer = await self._once("POST", REFRESH, asked, "", _nothing)
-        pair = _pair(answer)
+        saves: list[Awaitable[None]] = []
+
+        def keep(answer: Answer) -> None:
+            if (pair := _pair(answer, old)) is not None:
+                saves.append(self._errands.save(lambda: self._credentials.save(pair)))
+
+        answer = await self._once("POST", REFRESH, asked, "", _nothing, keep)
+        for save in saves:
+            await save
+        pair = _pair(answer, old)
         if pair is None:
             there = await self._errands.read(self._credentials.read)
             if there.pair is not None and there.pair.refresh != old.refresh:
                 return there  # another process exchanged it meanwhile
             raise NoCredentials("The login counts no more: type oz0 login once more.")
-        pair = replace(pair, name=old.name)
-        await self._errands.save(lambda: self._credentials.save(pair))
         return Shown(pair.access, pair)
 
-    async def _once(self, method: str, path: str, sent: bytes | None, token: str, begins: Callable[[], None]) -> Answer:
-        """Exactly one request, and its whole answer. Raises `Stopped`, `Lost`."""
+    async def _once(
+        self,
+        method: str,
+        path: str,
+        sent: bytes | None,
+        token: str,
+        begins: Callable[[], None],
+        came: Callable[[Answer], None] = lambda _: None,
+    ) -> Answer:
+        """Exactly one request, and its whole answer, which `came` is told before anything else can happen.
+
+        Raises `Stopped`, `Lost`.
+        """
         headers = {"Accept": JSON, **({"Content-Type": f"{JSON}; charset=utf-8"} if sent is not None else {})}
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -209,7 +227,9 @@ class Owner:
             async with self._client.ask(method, url, headers=headers, body=sent or b"", may_begin=may_begin) as reply:
                 self._refuse_encoded(reply)
                 body = await self._whole_body(reply)
-                return Answer(reply.status, reply.headers, _read(body))
+                answer = Answer(reply.status, reply.headers, _read(body))
+                came(answer)
+                return answer
         except outbound.Withheld as error:
             raise self._deadline.passed() from error
         except Refused as error:
@@ -270,6 +290,7 @@ def _read(body: bytes) -> Any:
         return None
 
 
-def _pair(answer: Answer) -> Pair | None:
-    """The pair of an answer, None when it has none."""
-    return Pair.read(answer.body) if answer.status == 200 else None
+def _pair(answer: Answer, old: Pair) -> Pair | None:
+    """The pair of an answer, of the project of the one before; None when it has none."""
+    found = Pair.read(answer.body) if answer.status == 200 else None
+    return None if found is None else replace(found, name=old.name)

@@ -4,7 +4,7 @@ They are no daemons: a process ends only when they have, which is what keeps a h
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final
@@ -49,11 +49,15 @@ class Errands:
             given.cancel()
         return given.result()
 
-    async def save[T](self, work: Callable[[], T]) -> T:
-        """Do it in a thread, to its end, whatever becomes of the call."""
+    def save[T](self, work: Callable[[], T]) -> Awaitable[T]:
+        """Begin it in a thread at once, to its end, whatever becomes of the call; what is returned waits for that."""
         given = self._note(self._workers.save(work))
-        await _over([given])
-        return given.result()
+
+        async def saved() -> T:
+            await _over([given])
+            return given.result()
+
+        return _Later(saved)
 
     @property
     def stuck(self) -> bool:
@@ -69,6 +73,16 @@ class Errands:
     def _note[T](self, given: "Future[T]") -> "Future[T]":
         self._given.append(given)
         return given
+
+
+class _Later[T]:
+    """Awaitable once; nothing is left undone when nobody awaits it."""
+
+    def __init__(self, wait: "Callable[[], Coroutine[Any, Any, T]]") -> None:
+        self._wait: Final = wait
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self._wait().__await__()
 
 
 async def _over(given: "Sequence[Future[Any]]") -> None:

@@ -453,6 +453,20 @@ def test_a_deadline_before_during_and_after_an_admission_is_told_apart(journal: 
     assert found["error"]["code"] == "operation_deadline"
 
 
+def test_an_error_that_nobody_foresaw_tells_what_is_known(journal: Journal, monkeypatch: pytest.MonkeyPatch):
+    """It comes after the journal has answered, and before anything was recorded."""
+
+    async def breaks(*_: object) -> None:
+        raise ZeroDivisionError
+
+    journal.denied = {0}
+    monkeypatch.setattr("budgets.sessions.recording.Recording.tell", breaks)
+    found = submit(journal, 2)
+    assert found["error"]["code"] == "internal_error"
+    assert (found["recovery"]["state"], found["recovery"]["recording"]) == ("finished", "stopped")
+    assert found["recovery"]["items"][1]["reservation_id"] == "res-1"
+
+
 @pytest.mark.rule("S11")
 def test_the_read_profile_has_no_writer_and_knows_none_before_it_looks_for_a_key(journal: Journal):
     from mcp import MCPError

@@ -283,6 +283,7 @@ def test_after_a_cancel_nothing_more_is_asked(journal: Journal, workers: Workers
         ("503 Busy", {}, 2),
         ("429 Too Many Requests", {"Retry_After": "0"}, 2),
         ("429 Too Many Requests", {"Retry_After": "11"}, 1),
+        ("503 Busy", {"Retry_After": "Tue, 01 Dec 2026 00:00:00 GMT"}, 1),
         ("500 Oops", {}, 1),
         ("404 Not Found", {}, 1),
         ("401 Unauthorized", {}, 1),
@@ -408,6 +409,34 @@ def test_a_new_pair_is_kept_although_the_call_is_over(journal: Journal, call: Ca
     assert journal.names == ["POST tokens/refresh"]
     hold.set()
     until(lambda: (tmp_path / "pair/refresh").read_text() == "refresh-2", "the new pair was not kept")
+
+
+@pytest.mark.rule("W4")
+def test_a_pair_that_came_is_kept_although_its_call_ends_before_the_connection_is_let_go(
+    journal: Journal, call: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The answer is whole, and the deadline comes while its stream is closed."""
+    from httpcore2 import Response
+
+    async def never(_: object) -> None:
+        await asyncio.sleep(60)
+
+    pair = PairOfLogin(tmp_path / "pair")
+    pair.save(Pair("access-1", "refresh-1", 0))
+    monkeypatch.setattr(Response, "aclose", never)
+    with pytest.raises(Stopped):
+        call(lambda owner: owner.ask("GET", "usage"), credentials=pair, bounds=replace(BOUNDS, seconds=1.5))
+    assert journal.names == ["POST tokens/refresh"]
+    assert pair.read().token == "access-2"
+
+
+def test_a_body_is_as_long_as_it_says(journal: Journal, call: Callable[..., Any]):
+    async def longer(peer: Peer, _: Asked) -> None:
+        await peer.send(b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}{"usage": []}')
+        peer.close()
+
+    journal.script["GET usage"] = [longer]
+    assert call(lambda owner: owner.ask("GET", "usage")).body == {}
 
 
 def test_the_refresh_token_is_kept_before_the_access_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
