@@ -14,6 +14,7 @@ from mcp.types import CallToolResult
 
 from base import ids
 from budgets.mcp.server import BudgetServer
+from budgets.rules import busy
 from budgets.sessions.bounds import BOUNDS, Bounds
 from budgets.sessions.credentials import Credentials, Pair, Shown
 from budgets.sessions.workers import Workers
@@ -142,3 +143,13 @@ def fresh() -> str:
 
 CHECK = {"model": "gpt-4o", "provider": "openai", "estimated_input_tokens": 100}
 USED = {"model": "gpt-4o", "provider": "openai", "input_tokens": 90, "output_tokens": 12}
+FULL = {"detail": {"code": "admission_failed", "message": busy.TOO_MANY}}
+
+
+def denied(journal: Journal) -> tuple[str, dict[str, Any]]:
+    """An operation with a denial that was not recorded, and the object to keep."""
+    journal.denied = {0}
+    operation = fresh()
+    found = called(journal, "budget_check_batch", operation_id=operation, checks=[CHECK], no_record=True)
+    del journal.asked[:]
+    return operation, found["data"]["recording_retry"][0]

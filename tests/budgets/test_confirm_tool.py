@@ -1,23 +1,14 @@
 """`budget_confirm`: settlement and attribution fail apart, and neither claims what is not known."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from budgets.rules import busy
-from tests.budgets.serving import MODES, USED, called, lose, quick, saying, stall
+from tests.budgets.serving import FULL, MODES, USED, called, lose, quick, saying, stall
 from tests.servers.journals import Asked, Journal, told
 from tests.servers.raw_http import Peer
 
-FULL = {"detail": {"code": "admission_failed", "message": busy.TOO_MANY}}
 RESERVED = {"reservation_id": "res-1", "call_id": "call-1", **USED}
-
-
-@pytest.fixture
-def journal() -> Iterator[Journal]:
-    with Journal() as one:
-        yield one
 
 
 @pytest.mark.rule("S8")

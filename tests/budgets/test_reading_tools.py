@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,12 +10,6 @@ from budgets.sessions.bounds import MIB
 from tests.budgets.serving import MODES, called, lose, quick, saying, stall
 from tests.servers.journals import Asked, Journal
 from tests.servers.raw_http import Peer
-
-
-@pytest.fixture
-def journal() -> Iterator[Journal]:
-    with Journal() as one:
-        yield one
 
 
 def usage(*sizes: int, filler: int = 0) -> list[list[dict[str, Any]]]:

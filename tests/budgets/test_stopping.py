@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +31,6 @@ from tests.waiting import until
 
 PLACES = ("stream", "page", "retry", "recording")
 WAITS = saying("503 Busy", Retry_After="2")
-
-
-@pytest.fixture
-def journal() -> Iterator[Journal]:
-    with Journal() as one:
-        yield one
 
 
 async def endless(peer: Peer, asked: Asked) -> None:
