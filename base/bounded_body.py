@@ -4,7 +4,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 
@@ -13,6 +13,8 @@ from base.problem import is_for_programs, problem
 
 AROUND: Final = 256 * 1024  # bytes of a form beside the pack in it
 OF_PROGRAMS: Final = 256 * 1024  # bytes of what a program says
+JOURNAL: Final = "/api/v1/budgets/"
+OF_JOURNAL: Final = 4 * 2**20  # bytes of what one says to the spend journal (RULES W2)
 
 
 class BoundedBody(MiddlewareMixin):
@@ -23,6 +25,10 @@ class BoundedBody(MiddlewareMixin):
     ) -> HttpResponse | None:
         """Before the view, and before the check of the form's token, which reads the form."""
         length = str(request.META.get("CONTENT_LENGTH") or 0)
+        if request.path.startswith(JOURNAL):
+            if length.isdigit() and int(length) <= OF_JOURNAL:
+                return None
+            return JsonResponse({"detail": {"code": "too_large"}}, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         if is_for_programs(request):
             if length.isdigit() and int(length) <= OF_PROGRAMS:
                 return None

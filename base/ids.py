@@ -28,6 +28,11 @@ ROUTINE: Final = "routine"
 HOOK: Final = "hook"
 RUN: Final = "run"
 DELIVERY: Final = "dlv"
+PROJECT: Final = "proj"
+BUDGET_KEY: Final = "bkey"
+BUDGET_LIMIT: Final = "limit"
+SPEND_EVENT: Final = "spend"
+PROGRAM_RUN: Final = "srun"
 
 
 class BadId(ValueError):

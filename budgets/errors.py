@@ -15,12 +15,6 @@ class Refused(Exception):
         self.operation: UUID | str | None = operation
 
 
-class InvalidId(Refused):
-    """It is no canonical UUIDv7."""
-
-    code, status = "invalid_operation_id", 422
-
-
 class InFuture(Refused):
     """Its time has not come, by any clock that is right enough."""
 
@@ -46,9 +40,13 @@ class Conflict(Refused):
 
 
 class Busy(Refused):
-    """The journal takes no more just now, and has provably taken nothing of this."""
+    """The journal takes no more just now, and has provably taken nothing of this. `text` is one of `rules.busy`."""
 
     code, status = "admission_failed", 503
+
+    def __init__(self, text: str, operation: UUID | str | None = None) -> None:
+        super().__init__(operation)
+        self.text: str = text
 
 
 class OutcomeUnavailable(Refused):

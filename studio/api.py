@@ -1,6 +1,7 @@
 """What programs may ask for: the routers of the apps as one API, and its description (OpenAPI)."""
 
 import json
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from django.conf import settings
@@ -12,6 +13,8 @@ from ninja.parser import Parser
 
 from approvals.api import holds
 from base.htmx import page as answer
+from budgets.api import admission, pairs, usage
+from budgets.api.door import of_anybody, of_journal, of_logins
 from catalog.api import functions, tokens
 from jobs.api import calls, events, jobs
 from studio import description
@@ -20,6 +23,8 @@ from tenants.views.place import seat_of
 from tenants.views.programs import JSON, allow, asker_of, for_programs
 
 PREFIX: Final = "/api/v1/"
+JOURNAL: Final = "budgets/"  # what stands around these is the spend journal's own
+OF_OTHERS: Final = {"budgets/tokens": of_logins, "budgets/tokens/refresh": of_anybody}
 EXAMPLE: Final = """curl -H "Authorization: Bearer $OZ0_TOKEN" -H "Idempotency-Key: 2026-10-nightly" \\
      -H "Content-Type: application/json" -d '{"agent": "clerk", "input": {"month": "2026-10"}}' URL/api/v1/jobs
 curl -H "Authorization: Bearer $OZ0_TOKEN" -N -H "Accept: text/event-stream" URL/api/v1/jobs/job_…/events"""
@@ -64,7 +69,8 @@ api: Final = Api(
     openapi_url=None,
     parser=OnlyJson(),
 )
-for router in (jobs.router, events.router, calls.router, holds.router, functions.router, tokens.router):
+OF_BUDGETS: Final = (admission.router, usage.router, pairs.router)
+for router in (jobs.router, events.router, calls.router, holds.router, functions.router, tokens.router, *OF_BUDGETS):
     api.add_router("", router)
 
 
@@ -88,9 +94,13 @@ def api_page(request: HttpRequest) -> HttpResponse:
     return answer(request, "settings/api.html", {"found": description.read(_described()), "example": example})
 
 
+def _around(place: str) -> Callable[..., Any]:
+    return OF_OTHERS.get(place, of_journal if place.startswith(JOURNAL) else for_programs)
+
+
 def addresses() -> list[URLPattern]:
     """The API's addresses below its prefix, each behind what stands around all of them."""
     found = [one for one in api.urls[0] if isinstance(one, URLPattern) and one.name != "api-root"]
     for one in found:
-        one.callback = for_programs(one.callback)
+        one.callback = _around(str(one.pattern))(one.callback)
     return found

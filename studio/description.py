@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
+from base.bounded_body import JOURNAL
 from base.problem import KIND
 
 METHODS: Final = ("get", "post")
@@ -41,12 +42,13 @@ def completed(schema: Mapping[str, Any]) -> dict[str, Any]:
     found = deepcopy(dict(schema))
     schemes = found.setdefault("components", {}).get("securitySchemes", {})
     found["components"]["securitySchemes"] = {"token": next(iter(schemes.values()))}
-    for _, _, operation in _operations(found):
+    for path, _, operation in _operations(found):
         operation["security"] = [{"token": []}]
         for status, told in operation["responses"].items():
             told["description"] = HTTPStatus(int(status)).phrase
             content = told.get("content", {})
-            if int(status) >= HTTPStatus.BAD_REQUEST and "application/json" in content:
+            failed = int(status) >= HTTPStatus.BAD_REQUEST and not path.startswith(JOURNAL)
+            if failed and "application/json" in content:
                 told["content"] = {KIND: content["application/json"]}
     return found
 

@@ -57,6 +57,10 @@ if not 0 <= OZ0_GATEWAY_RATE <= 10_000_000:
     raise ImproperlyConfigured(
         "OZ0_GATEWAY_RATE is how often a token may ask one web process's gateway in a minute; 0 for no limit"
     )
+OZ0_BUDGET_RATE: int = env.int("OZ0_BUDGET_RATE", default=6_000)
+if not 0 <= OZ0_BUDGET_RATE <= 1_000_000:
+    raise ImproperlyConfigured("OZ0_BUDGET_RATE is how often a project's key may ask in a minute; 0 for no limit")
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 2**20  # of what is no file: base.bounded_body bounds each kind of body
 DEBUG: bool = env.bool("OZ0_DEBUG", default=False)
 ALLOWED_HOSTS: list[str] = env.list("OZ0_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("OZ0_TRUSTED_ORIGINS", default=[])

@@ -4,14 +4,17 @@ Amounts are US dollars as texts of decimal numbers, so that no reader rounds the
 calls are UUIDs in their canonical spelling; cursors are what an answer before said under `next`.
 """
 
-from datetime import datetime
-from typing import Annotated, Final, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal
 
 from ninja import Schema
-from pydantic import AwareDatetime, ConfigDict, Field, Strict, StringConstraints
+from pydantic import AwareDatetime, ConfigDict, Field, PlainSerializer, Strict, StringConstraints, WithJsonSchema
 
-from base.api_words import NEXT, NO_NUL, NO_NUL_PATTERN
+from base import ids
+from base.api_words import NO_NUL, NO_NUL_PATTERN, Limit, Mistake
+from base.api_words import cursor as cursor_of
 from budgets.rules.checks import Check, Used
+from budgets.rules.events import Told
 from budgets.rules.identity import CANONICAL_V7
 from budgets.rules.words import (
     MODALITY,
@@ -27,11 +30,16 @@ from budgets.rules.words import (
     Rejection,
 )
 
-MOST_TOKENS: Final = 2**53 - 1
+MOST_TOKENS: Final = 10**12
 MOST_EVENTS: Final = 1_000
 LONGEST_MODEL: Final = 2_048
 MOST_FALLBACKS: Final = 8
 MOST_TAGS: Final = 10
+
+
+def _to_the_microsecond(at: datetime) -> str:
+    """An event repeats the moment of its check, and must find it again."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 _NO_NUL = Field(json_schema_extra={**NO_NUL_PATTERN})
@@ -41,7 +49,9 @@ Short = Annotated[str, Strict(), Field(min_length=1, max_length=64), _NO_NUL, NO
 Named = Annotated[str, Strict(), Field(min_length=1, max_length=256), _NO_NUL, NO_NUL]
 TagValue = Annotated[str, Strict(), Field(max_length=256), _NO_NUL, NO_NUL]
 AnyText = Annotated[str, Strict(), Field(max_length=4_096), _NO_NUL, NO_NUL]
-Cursor = Annotated[str, Field(max_length=4_096, description=NEXT), _NO_NUL, NO_NUL]
+Moment = Annotated[
+    datetime, PlainSerializer(_to_the_microsecond), WithJsonSchema({"type": "string", "format": "date-time"})
+]
 OperationId = Annotated[str, StringConstraints(pattern=CANONICAL_V7, strict=True)]
 Money = Annotated[str, Field(pattern=r"^-?\d+(\.\d+)?$", description="US dollars.")]
 
@@ -117,8 +127,8 @@ class ItemOut(Schema):
     state: ItemState
     result: DecisionOut | None
     error_code: ItemError | None
-    checked_at: datetime | None
-    reservation_expires_at: datetime | None
+    checked_at: Moment | None
+    reservation_expires_at: Moment | None
 
 
 class BatchOut(Schema):
@@ -126,7 +136,7 @@ class BatchOut(Schema):
 
     operation_id: str
     status: OperationState
-    expires_at: datetime
+    expires_at: Moment
     items: list[ItemOut]
 
 
@@ -134,18 +144,18 @@ class ConfirmIn(Sent):
     """What a call has used, which settles what was reserved for it. Sent again within an hour it must be the same."""
 
     reservation_id: OperationId
-    call_id: Named
     model: Model
     provider: Short
     modality: Literal["text", "image", "audio", "video", "embedding"] = MODALITY
     input_tokens: Count
     output_tokens: Count
     cached_input_tokens: Count = Field(0, description="Of the input's: those that were read from a cache.")
+    call_id: Named | None = None
 
     def as_used(self) -> Used:
         """The same as a value of the rules."""
         return Used(
-            call_id=self.call_id,
+            call_id=self.call_id or "",
             model=self.model,
             provider=self.provider,
             input_tokens=self.input_tokens,
@@ -174,26 +184,38 @@ class EventIn(Sent):
     agent_run_id: Named | None = None
     tags: dict[AnyText, AnyText] = Field(default_factory=dict, description="Judged one by one.")
 
+    def as_told(self) -> Told:
+        """The same as a value of the rules."""
+        return Told(**{name: getattr(self, name) for name in type(self).model_fields})
+
 
 class IngestIn(Sent):
     """Events, which are taken or not one by one."""
 
-    events: list[EventIn] = Field(max_length=MOST_EVENTS)
+    events: list[EventIn] = Field(min_length=1, max_length=MOST_EVENTS)
 
 
-class TakenOut(Schema):
-    """What became of one event.
+class RejectedOut(Schema):
+    """An event that was not taken, and why."""
 
-    A duplicate by `call_id` is this event when `same`, else another under its name, and this one is nowhere. One by
-    `legacy_key` (time and instance) says nothing of this call.
+    index: int
+    call_id: str
+    attempt_index: int
+    code: Rejection
+
+
+class DuplicateOut(Schema):
+    """An event that may be there already.
+
+    One by `call_id` is the one that is there when `same`; else another is there under its name, and this one is
+    nowhere. One by `legacy_key` (its moment and instance) says nothing of this call, and `same` is null.
     """
 
     index: int
     call_id: str
-    outcome: Literal["ingested", "rejected", "duplicate"]
-    code: Rejection | None = None
-    by: DuplicateBy | None = None
-    same: bool | None = None
+    attempt_index: int
+    matched_by: DuplicateBy
+    same: bool | None
 
 
 class IngestOut(Schema):
@@ -203,21 +225,19 @@ class IngestOut(Schema):
     ingested: int
     rejected: int
     duplicates: int
-    events: list[TakenOut]
+    rejections: list[RejectedOut]
+    duplicate_events: list[DuplicateOut]
 
 
-class PageIn(Schema):
-    """Which page of a list."""
+class UsageIn(Schema):
+    """Which events a list holds, the newest first: by when they came, not by the time they tell."""
 
-    cursor: Cursor = ""
-    limit: Annotated[int, Field(ge=1, le=100)] = 50
-
-
-class UsageIn(PageIn):
-    """Which events a list holds, the newest first."""
-
-    run_id: str = Field("", max_length=64, description="Of one run, by its `run_id`.")
+    cursor: str = cursor_of(ids.SPEND_EVENT)
+    limit: Limit = 50
+    run_id: str = cursor_of(ids.PROGRAM_RUN)
     status: EventStatus | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
 
 
 class UsageLine(Schema):
@@ -227,8 +247,8 @@ class UsageLine(Schema):
     call_id: str
     instance_id: str
     attempt_index: int
-    timestamp: datetime
-    received_at: datetime
+    timestamp: Moment
+    received_at: Moment
     status: EventStatus
     model: str
     provider: str
@@ -244,17 +264,26 @@ class UsageLine(Schema):
 class UsageOut(Schema):
     """A page of events; `next` is the cursor of the rest, else null."""
 
-    events: list[UsageLine]
+    usage: list[UsageLine]
     next: str | None
 
 
+class RunsIn(Schema):
+    """Which runs a list holds, the newest first."""
+
+    cursor: str = cursor_of(ids.PROGRAM_RUN)
+    limit: Limit = 50
+    name: Annotated[str, Field(max_length=256), _NO_NUL, NO_NUL] = Field("", description="The one of this very name.")
+
+
 class RunLine(Schema):
-    """A run: `run_id` is the journal's own name for it, `agent_run_id` the program's."""
+    """A run: `run_id` is the journal's own name for it, `agent_run_id` (also `name`) the program's."""
 
     run_id: str
     agent_run_id: str
-    first_at: datetime
-    last_at: datetime
+    name: str
+    first_at: Moment
+    last_at: Moment
     calls: int
     denied: int
     input_tokens: int
@@ -263,7 +292,7 @@ class RunLine(Schema):
 
 
 class RunsOut(Schema):
-    """A page of runs, the newest first; `next` is the cursor of the rest, else null."""
+    """A page of runs; `next` is the cursor of the rest, else null."""
 
     runs: list[RunLine]
     next: str | None
@@ -277,7 +306,7 @@ class KeyOut(Schema):
 
 
 class PairIn(Sent):
-    """Which project a command that is logged in wants to work with, by its name."""
+    """Which project a command that is logged in wants to work with: its name, or its `project_id`."""
 
     project: Named
     scope: KeyScope = KeyScope.FULL
@@ -290,33 +319,30 @@ class RenewIn(Sent):
 
 
 class PairOut(Schema):
-    """A pair: what is shown for an hour, and what renews it. Keep the second before the first."""
+    """A pair: what is shown for `expires_in` seconds, and what renews it. Keep the second before the first."""
 
-    refresh_token: str
-    access_token: str
-    access_expires_at: datetime
-    expires_at: datetime
     project_id: str
     scope: KeyScope
+    access_token: str
+    refresh_token: str
+    expires_in: int
 
 
 class Trouble(Schema):
-    """Why it is not answered, as a word; and of which operation, where it is of one."""
+    """Why it is not answered, as a word; of which operation, where it is of one; and in words, where there are some."""
 
     code: str
     operation_id: str | None = None
-
-
-class Place(Schema):
-    """One mistake in what was sent."""
-
-    at: str
-    detail: str
+    message: str | None = None
 
 
 class TroubleOut(Schema):
-    """Every answer from 400 on. `errors` says where in a body what is wrong; `busy` that nothing was accepted."""
+    """Every answer from 400 on. `errors` says where in what was sent a mistake is."""
 
     detail: Trouble
-    errors: list[Place] | None = None
-    busy: str | None = None
+    errors: list[Mistake] | None = None
+
+
+def answers(one: Any, *also: int, status: int = 200) -> dict[int, Any]:
+    """What an address answers: `one`, and troubles with the statuses that every address has, and `also`."""
+    return {status: one, **dict.fromkeys(sorted({401, 403, 405, 406, 422, 429, 500, 503, *also}), TroubleOut)}

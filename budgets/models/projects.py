@@ -10,7 +10,7 @@ from base.fields import TenantRow, one_of, word
 from budgets.rules.words import DIGITS, PLACES, KeyScope, LimitMode, Period, Unconfirmed
 
 
-def money(**options: Any) -> "models.DecimalField[Decimal, Decimal]":
+def money(**options: Any) -> "models.DecimalField[Any, Any]":
     """An amount of US dollars, exact to its last digit."""
     return models.DecimalField(max_digits=DIGITS, decimal_places=PLACES, **options)
 

@@ -19,7 +19,7 @@ from budgets import errors
 from budgets.models import Item, Limit, Operation, Project, Reservation
 from budgets.operations import tallies
 from budgets.queries.journal import Batch, check_time, history, shown_project
-from budgets.rules import identity, prices
+from budgets.rules import busy, identity, prices
 from budgets.rules.admission import Cap, decide
 from budgets.rules.checks import Check, digest_of
 from budgets.rules.periods import starts
@@ -85,7 +85,9 @@ def claim(asking: Asking) -> Batch | None:
             )
             sent = True
     except db.GONE as error:
-        raise (errors.OutcomeUnavailable if sent else errors.Busy)(asking.operation) from error
+        if sent:
+            raise errors.OutcomeUnavailable(asking.operation) from error
+        raise errors.Busy(busy.NO_DATABASE, asking.operation) from error
     return None
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 from uuid import UUID
 
 from base import db, ids
@@ -11,8 +10,6 @@ from budgets.models import Item, Operation
 from budgets.rules import identity
 from budgets.rules.admission import Decision
 from budgets.rules.words import ItemError, ItemState, OperationState
-
-PROJECT: Final = "proj"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class Batch:
 
 def shown_project(project: UUID) -> str:
     """How a project is named to programs."""
-    return ids.show(PROJECT, project)
+    return ids.show(ids.PROJECT, project)
 
 
 def look_up(*, tenant: UUID, project: UUID, operation: UUID) -> Batch:

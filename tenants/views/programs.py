@@ -158,7 +158,7 @@ def for_programs(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRes
             if pace is not None and not pace.allowed:
                 detail = f"This token may ask {pace.limit} times a minute. Wait {ceil(pace.wait)} s."
                 raise Refused(HTTPStatus.TOO_MANY_REQUESTS, detail, {"Retry-After": str(ceil(pace.wait))})
-            answer = _as_problem(_dispatched(view, request, names))
+            answer = _as_problem(dispatched(view, request, names))
         except Exception as error:
             answer = _told(request, error)
         for name, value in told.items():
@@ -170,7 +170,7 @@ def for_programs(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRes
     return answered
 
 
-def _dispatched(view: Callable[..., HttpResponseBase], request: HttpRequest, names: dict[str, Any]) -> HttpResponseBase:
+def dispatched(view: Callable[..., HttpResponseBase], request: HttpRequest, names: dict[str, Any]) -> HttpResponseBase:
     """A HEAD is a GET whose body the server leaves out."""
     if request.method == "HEAD":
         request.method = "GET"
@@ -201,7 +201,7 @@ def _told(request: HttpRequest, error: Exception) -> HttpResponse:
         case Refused():
             return error.answer
         case ValidationError():
-            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, MISTAKEN, errors=[_mistake(one) for one in error.errors])
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, MISTAKEN, errors=[mistake(one) for one in error.errors])
         case HttpError() if error.status_code == HTTPStatus.BAD_REQUEST:
             return problem(HTTPStatus.BAD_REQUEST, NOT_READABLE)
         case Http404():
@@ -218,7 +218,7 @@ def _told(request: HttpRequest, error: Exception) -> HttpResponse:
     return problem(HTTPStatus.INTERNAL_SERVER_ERROR, UNFORESEEN)
 
 
-def _mistake(found: Mapping[str, Any]) -> tuple[str, str]:
+def mistake(found: Mapping[str, Any]) -> tuple[str, str]:
     """(where, what) of one mistake, without what was sent."""
     at = [str(part) for part in found["loc"]]
     inside = at[2:] if at[:1] == ["body"] else at[1:]  # after the parameter's own name

@@ -26,6 +26,7 @@ from tenants.operations import invitations, logins, tokens, vault
 from tenants.queries.seats import seats_of
 from tenants.rules.bearers import written
 from tenants.rules.who import Actor
+from tests.budgets.ledgers import another, cents, submitted
 from tests.builders import (
     World,
     a_held_call,
@@ -56,6 +57,7 @@ KINDS: Final = (
     ("api/v1/catalog/agents/", "name", "agent"),
     ("api/v1/jobs/", "shown", "job"),
     ("api/v1/calls/", "shown", "call"),
+    ("api/v1/budgets/", "operation_id", "operation"),
     ("api/", "rest", "rest"),
     ("catalog/plugins/", "name", "plugin"),
     ("catalog/policy/versions/", "number", "policy version"),
@@ -90,6 +92,11 @@ BY_TOKEN: Final = (401,)  # a session alone changes nothing here
 WRITES: Final[dict[str, Form]] = {
     "api-jobs": Form("admin", {}, BY_TOKEN),
     "api-cancel-job": Form("admin", {}, BY_TOKEN),
+    "api-budget-batches": Form("admin", {}, BY_TOKEN),
+    "api-budget-confirm": Form("admin", {}, BY_TOKEN),
+    "api-budget-ingest": Form("admin", {}, BY_TOKEN),
+    "api-budget-pair": Form("admin", {}, BY_TOKEN),
+    "api-budget-renew": Form(SELF),  # whoever shows what renews it
     "stop-job": Form("operator"),
     "new-job": Form("operator", {"agent": "clerk"}),
     "new-routine": Form("operator", {"agent": "clerk", "name": "n", "cron": "* * * * *", "zone": "UTC"}),
@@ -262,8 +269,11 @@ def a_ground(slug: str) -> Ground:
         person=world.person,
         actor=actor,
     )
+    ledger = another(world.tenant, name=slug)
+    operation = submitted(ledger, cents()).operation
     named = {
         "": "",
+        "operation": str(operation),
         "routine": ids.show(ids.ROUTINE, routine),
         "hook": ids.show(ids.HOOK, hook),
         "login": ids.show(ids.LOGIN, logins.ask(challenge="0" * 64, code="B" * 8, machine=slug, address="::1").id),
@@ -312,6 +322,8 @@ PREFIXES: Final = {
 
 def nobodys(kind: str) -> str:
     """What would name one of this kind that nobody has, as long as a foreign one's name is."""
+    if kind == "operation":
+        return str(ids.new())
     if kind in PREFIXES:
         return ids.show(PREFIXES[kind], ids.new())
     fixed = {"policy version": "9", "function": "tool-of-nobody.look", "skill": "tool-of-theirs/skill-of-nobody"}

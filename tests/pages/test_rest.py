@@ -317,7 +317,8 @@ def test_no_address_of_the_api_answers_a_question() -> None:
     program = Program(world)
     described = program.get("/openapi.json").json()
     writes = [path for path, methods in described["paths"].items() if "post" in methods]
-    assert sorted(writes) == [f"{V1}/jobs", f"{V1}/jobs/{{shown}}/cancel"]
+    of_budgets = [f"{V1}/budgets/{path}" for path in ("check/batches", "confirm", "ingest", "tokens", "tokens/refresh")]
+    assert sorted(writes) == [*of_budgets, f"{V1}/jobs", f"{V1}/jobs/{{shown}}/cancel"]
     shown = program.get(f"/calls/{ids.show(ids.CALL, call)}").json()
     assert shown["open_question"] == ids.show(ids.HOLD, hold)
     assert program.get("/holds").json()["waiting"] == 1

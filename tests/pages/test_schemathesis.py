@@ -17,6 +17,8 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from base import ids
 from jobs.rules.orders import End
+from tests.budgets.callers import Caller
+from tests.budgets.ledgers import another
 from tests.builders import a_call, a_held_call, a_job, a_world, an_outcome, made, the_job
 from tests.pages.test_tokens import made as a_token
 from tests.pages.visitors import visitor
@@ -36,6 +38,7 @@ def known() -> Mapping[str, str]:
     a_job(world)
     return {
         "token": a_token(visitor(world), scope=["read", "start"]),
+        "key": Caller(another(world.tenant, name="p")).token,
         "jobs": ids.show(ids.JOB, the_job(world, call).pk),
         "calls": ids.show(ids.CALL, call),
         "agents": "clerk",
@@ -45,6 +48,7 @@ def known() -> Mapping[str, str]:
 def addresses(known: Mapping[str, str], mode: GenerationMode, examples: int) -> Iterator[tuple[str, Put]]:
     """Each address with what puts so many drawn requests to it: half of them name what there is, where they name."""
     bearer = {"Authorization": f"Bearer {known['token']}"}
+    key = {"Authorization": f"Bearer {known['key']}"}
     told = Client(headers=bearer).get("/api/v1/openapi.json").json()
     for operation in (one for methods in told["paths"].values() for one in methods.values()):
         del operation["security"]  # the token is always sent here, so its want is no mistake that is made
@@ -64,13 +68,15 @@ def addresses(known: Mapping[str, str], mode: GenerationMode, examples: int) -> 
         def put(case: Any, named: bool) -> None:
             kind = next((kind for kind in known if f"/{kind}/" in case.path), "")
             unchecked = []
-            if case.method == "POST":  # which agents and names there are is not in the description
+            # which agents and names there are, and what time it is, is not in the description
+            if case.method == "POST" or "/check/batches/" in case.path:
                 unchecked.append(positive_data_acceptance)
                 if named and isinstance(case.body, dict) and "agent" in case.body:
                     case.body["agent"] = known["agents"]
             if named and kind and case.path_parameters:
                 case.path_parameters = dict.fromkeys(case.path_parameters, known[kind])
-            case.call_and_validate(headers=bearer, excluded_checks=unchecked)
+            of_budgets = "/budgets/" in case.path and "/tokens" not in case.path
+            case.call_and_validate(headers=key if of_budgets else bearer, excluded_checks=unchecked)
 
         yield operation.label, put
 
@@ -80,16 +86,15 @@ def test_drawn_requests_find_no_error_of_ours_and_no_answer_that_is_not_describe
     for label, put in addresses(known, GenerationMode.POSITIVE, EXAMPLES):
         put()
         put_to.append(label)
-    assert len(put_to) == 9
+    assert len(put_to) == 18
     nothing_wrong = []
     for label, put in addresses(known, GenerationMode.NEGATIVE, EXAMPLES):
         try:
             put()
         except Unsatisfiable:
             nothing_wrong.append(label)
-    assert nothing_wrong == [
-        one for one in put_to if one.endswith(("{shown}", "/cancel", "/tokens")) and "calls" not in one
-    ]
+    without = ("{shown}", "/cancel", "{name}/tokens", "/key")
+    assert nothing_wrong == [one for one in put_to if one.endswith(without) and "calls" not in one]
 
 
 @pytest.mark.parametrize("planted", ["error", "undescribed"])

@@ -22,6 +22,10 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "jobs.api.jobs.start": "a start, and by whom, is the first event of the job's own journal",
     "studio.cli.jobs.start": "a start, and by whom, is the first event of the job's own journal",
     "studio.cli.sign_in_link.sign_in_link": "the sign-in itself is noted, when the link is used",
+    "budgets.api.admission.check": "what was asked for and admitted, and by which key, is in the journal itself",
+    "budgets.api.admission.confirm": "what was confirmed, by which key and by what, is in its receipt",
+    "budgets.api.usage.tell": "what a program tells of its calls is kept as it was told",
+    "budgets.api.pairs.renew": "that the pair was made is noted; its secrets change every quarter of an hour",
     "catalog.views.connections.begin": "a sign-in that only began; it is noted when it comes back",
 }
 # of an empty studio alone; that a token was used, and how often
