@@ -34,6 +34,7 @@ NO_CHANGE: Final = frozenset(
         "tenants.operations.sign_in.first_tenant",
         "tenants.operations.tokens.used",
         "tenants.operations.tokens.admit",
+        "budgets.operations.keys.admit",
     }
 )
 
