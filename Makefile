@@ -26,7 +26,7 @@ LOOP := -n 3 --dist worksteal -m "not browser and not faults" tests/rules tests/
 SETTINGS := OZ0_SECRET_KEY=unused DATABASE_URL=postgres://unused@127.0.0.1/unused
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix rules states chaos load races mutants screenshots bench-quick clean static browser environment
+.PHONY: help run test check fix rules states chaos load races rounds mutants screenshots bench-quick clean static browser environment
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ screenshots: $(READY) browser ## Take the pictures of README.md anew, of the dem
 
 clean: ## Remove what make made here: .venv, .oz0 with its database, caches
 	@sh make/clean.sh
+
+rounds: $(READY) ## Let 100 callers at a time spend what is left of a limit, 500 times; wants 10 minutes
+	OZ0_ROUNDS=500 OZ0_EXAMPLES=150 $(BIN)/python -m pytest -q -s tests/budgets/test_counting.py
 
 bench-quick: $(READY) .peers/.ready ## Measure the first figures beside their peers; wants a quiet machine for 4 minutes
 	@$(BIN)/python -m benchmarks.quick 2>.peers/log || { tail -n 20 .peers/log; exit 1; }

@@ -1,6 +1,7 @@
 """How numbers read: durations, counts and sizes, short and always the same."""
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Final
 
 UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"))
@@ -39,6 +40,14 @@ def size(count: int) -> str:
     if count < 1_000_000:
         return f"{count / 1_000:.0f} KB"
     return f"{count / 1_000_000:.1f} MB"
+
+
+def dollars(amount: Decimal | None) -> str:
+    """An amount of US dollars to its last digit, two places at least: `$0.25`, `$0.000125`, `-$1.00`."""
+    if amount is None:
+        return ""
+    whole, _, places = f"{abs(amount).normalize():f}".partition(".")
+    return f"{'-' if amount < 0 else ''}${int(whole):,}.{places:<02}"
 
 
 def capped(count: int, cap: int = 1_000) -> str:

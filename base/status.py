@@ -146,6 +146,26 @@ STATUSES: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "failed": ("x", "bad", "It was tried for a day and given up."),
         "dropped": ("circle-minus", "stop", "It was not needed any more."),
     },
+    "operation": {
+        "running": ("loader-circle", "run", "It is being executed."),
+        "finished": ("check", "ok", "Every check of it is completed: allowed or denied."),
+        "interrupted": ("octagon-pause", "wait", "It ended before its last check; nothing resumes it."),
+    },
+    "item": {
+        "completed": ("check", "ok", "Allowed."),
+        "denied": ("shield-x", "bad", "Completed: it did not fit, and was denied."),
+        "failed": ("x", "bad", "It provably had no effect."),
+        "unattempted": ("circle-dashed", "stop", "Never begun."),
+        "unknown": ("circle-question-mark", "unknown", "It may have had an effect; nobody knows."),
+    },
+    "amount": {
+        "live": ("hourglass", "wait", "Reserved: its caller may spend it."),
+        "in doubt": ("circle-question-mark", "unknown", "Nobody has confirmed it, and its request may have gone out."),
+        "confirmed": ("check", "ok", "It is known what it cost."),
+        "released": ("undo-2", "stop", "It was not spent, and is counted no more."),
+        "lapsed": ("circle-minus", "stop", "Nobody confirmed it, and it is counted no more."),
+        "expired": ("hourglass", "stop", "It was in doubt for a day, and is counted no more."),
+    },
     "switch": {
         "kill": ("ban", "bad", "Nothing runs under it: what ran was stopped, what comes is refused."),
         "pause": ("octagon-pause", "wait", "Nothing starts under it: what ran ends by itself, what comes waits."),

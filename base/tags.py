@@ -1,11 +1,12 @@
 """The template tags and filters of every page; the settings make them built in, so no template loads them."""
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
 from django import template
 from django.templatetags.static import static
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from base import figures, text
@@ -134,6 +135,48 @@ def share(part: float, whole: float, tone: str = "") -> SafeString:
         f"{fits:.1f}",
         f"{over:.1f}",
     )
+
+
+@register.simple_tag
+def stacked(whole: Decimal | None, *parts: str | Decimal) -> SafeString:
+    """A bar of several parts in `whole`, as decoration: a tone, its amount, the next. Without a whole they fill it.
+
+    Where they pass the whole, a line is drawn at its end.
+    """
+    pairs = [(str(parts[n]), Decimal(parts[n + 1])) for n in range(0, len(parts), 2)]
+    total = sum((amount for _, amount in pairs), Decimal(0))
+    most = max(total, whole or Decimal(0)) or Decimal(1)
+    rects, at = [], Decimal(0)
+    for tone_of, amount in pairs:
+        width = 100 * amount / most
+        if width:
+            rects.append((f"tone-{tone_of}", f"{at:.2f}", f"{max(width, Decimal(1)):.2f}"))
+        at += width
+    if whole is not None and total > whole:
+        rects.append(("limit-mark", f"{100 * whole / most:.2f}", "0.6"))
+    return format_html(
+        '<svg class="bar parts" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
+        '<rect class="ground" width="100" height="6"/>{}</svg>',
+        format_html_join("", '<rect class="{}" x="{}" width="{}" height="6"/>', rects),
+    )
+
+
+@register.filter
+def dollars(amount: Decimal | None) -> str:
+    """An amount of US dollars to its last digit, two places at least: `$0.25`, `$0.000125`."""
+    return figures.dollars(amount)
+
+
+@register.filter
+def dollars_over(amount: Decimal) -> str:
+    """The same of how far a limit was passed, which is kept as less than nothing."""
+    return figures.dollars(-amount)
+
+
+@register.filter
+def plain_amount(amount: Decimal) -> str:
+    """An amount as a person would type it."""
+    return f"{amount.normalize():f}"
 
 
 @register.simple_tag

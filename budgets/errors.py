@@ -44,7 +44,7 @@ class Busy(Refused):
 
     code, status = "admission_failed", 503
 
-    def __init__(self, text: str, operation: UUID | str | None = None) -> None:
+    def __init__(self, text: str = "", operation: UUID | str | None = None) -> None:
         super().__init__(operation)
         self.text: str = text
 

@@ -58,6 +58,8 @@ PLACES |= dict.fromkeys(("channel-turn", "channel-remove", "notice-again"), "set
 PLACES |= {"insights": "approvals"}
 PLACES |= dict.fromkeys(("audit", "audit-export"), "settings")
 PLACES |= {"overview": "overview"}
+PLACES |= dict.fromkeys(("budgets", "new-budget", "budget", "budget-limit", "budget-operation"), "budgets")
+PLACES |= dict.fromkeys(("new-budget-key", "rotate-budget-key", "release-amount", "confirm-amount"), "budgets")
 
 
 @dataclass(frozen=True, slots=True)

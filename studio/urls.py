@@ -20,6 +20,7 @@ from approvals.views import (
     tool_page,
     waiting_longer,
 )
+from budgets.views import projects as budgets
 from catalog.views import agents, catalog, connections, findings, functions, plugins, policy, secrets, skills
 from jobs.api import hooks as incoming
 from jobs.views import exporter, hooks, routines, starting, trace
@@ -69,6 +70,16 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("events/<str:shown>/secret/", hooks.hook_secret, name="hook-secret"),
     path("events/<str:shown>/remove/", hooks.remove_hook, name="remove-hook"),
     path("hooks/<str:shown>/", incoming.receive, name="hook"),
+    path("budgets/", budgets.budgets, name="budgets"),
+    path("budgets/new/", budgets.new_budget, name="new-budget"),
+    path("budgets/operations/<str:shown>/", budgets.operation, name="budget-operation"),
+    path("budgets/amounts/<str:shown>/release/", budgets.release, name="release-amount"),
+    path("budgets/amounts/<str:shown>/confirm/", budgets.confirm, name="confirm-amount"),
+    path("budgets/<str:shown>/", budgets.budget, name="budget"),
+    path("budgets/<str:shown>/limit/", budgets.set_limit, name="budget-limit"),
+    path("budgets/<str:shown>/keys/new/", budgets.new_key, name="new-budget-key"),
+    path("budgets/<str:shown>/keys/<str:key>/rotate/", budgets.rotate_key, name="rotate-budget-key"),
+    path("budgets/<str:shown>/keys/<str:key>/revoke/", budgets.revoke_key, name="revoke-budget-key"),
     path("approvals/", queue.approvals, name="approvals"),
     path("approvals/several/", several.several, name="several"),
     path("approvals/insights/", insights.insights, name="insights"),

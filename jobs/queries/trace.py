@@ -33,6 +33,7 @@ WINDOW: Final = 200  # calls on one page
 class TurnLine:
     """One question to the model."""
 
+    shown_id: str
     number: int
     state: TurnState
     model: str
@@ -281,6 +282,7 @@ def _lines(
 
 def _turn_line(turn: Turn, drawing: Drawing) -> TurnLine:
     return TurnLine(
+        shown_id=ids.show(ids.TURN, turn.pk),
         number=turn.number,
         state=TurnState(turn.state),
         model=turn.model,

@@ -33,15 +33,17 @@ def a_seat(ledger: Ledger, name: str = "pat") -> Seat:
 
 def a_secret(name: str) -> str:
     """A secret as they are written, the same for the same name."""
-    return written(name.replace("-", "").ljust(36, "0")[:36])
+    return written("".join(filter(str.isalnum, name)).ljust(36, "0")[:36])
 
 
 class Caller:
     """A program with a key."""
 
-    def __init__(self, ledger: Ledger, name: str = "k", scope: KeyScope = KeyScope.FULL) -> None:
+    def __init__(
+        self, ledger: Ledger, name: str = "k", scope: KeyScope = KeyScope.FULL, *, seat: Seat | None = None
+    ) -> None:
         self.ledger, self.token = ledger, a_secret(f"{name}{ledger.project.hex[-12:]}")
-        seat = a_seat(ledger)
+        seat = seat or a_seat(ledger)
         self.key = keys.make(
             tenant=ledger.tenant,
             project=ledger.project,

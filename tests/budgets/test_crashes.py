@@ -47,6 +47,7 @@ def swept(ledger: Ledger) -> int:
 
 @pytest.mark.rule("S3")
 @pytest.mark.rule("S5")
+@pytest.mark.timeout(600)  # 65 processes
 @pytest.mark.usefixtures("database")
 def test_a_crash_at_each_item_before_and_after_its_commit_leaves_what_is_true(
     parent: Executors, move_clock: Callable[[timedelta], None]

@@ -26,7 +26,8 @@ from tenants.operations import invitations, logins, tokens, vault
 from tenants.queries.seats import seats_of
 from tenants.rules.bearers import written
 from tenants.rules.who import Actor
-from tests.budgets.ledgers import another, cents, submitted
+from tests.budgets.callers import Caller
+from tests.budgets.ledgers import another, cents, reserved_by, submitted
 from tests.builders import (
     World,
     a_held_call,
@@ -49,6 +50,10 @@ KINDS: Final = (
     ("events/", "shown", "hook"),
     ("login/", "shown", "login"),
     ("hooks/", "shown", "hook address"),
+    ("budgets/operations/", "shown", "operation"),
+    ("budgets/amounts/", "shown", "amount"),
+    ("budgets/", "shown", "budget"),
+    ("budgets/", "shown/key", "budget key"),
     ("approvals/", "shown", "hold"),
     ("catalog/tools/", "slug", "tool"),
     ("catalog/functions/", "label", "function"),
@@ -97,6 +102,13 @@ WRITES: Final[dict[str, Form]] = {
     "api-budget-ingest": Form("admin", {}, BY_TOKEN),
     "api-budget-pair": Form("admin", {}, BY_TOKEN),
     "api-budget-renew": Form(SELF),  # whoever shows what renews it
+    "new-budget": Form("admin", {"name": "n", "zone": "UTC", "unconfirmed": "lapse"}),
+    "budget-limit": Form("admin", {"period": "day", "mode": "alert_only", "amount": "1"}),
+    "new-budget-key": Form("admin", {"name": "n", "scope": "full"}),
+    "rotate-budget-key": Form("admin"),
+    "revoke-budget-key": Form("admin"),
+    "release-amount": Form("operator"),
+    "confirm-amount": Form("operator", {"amount": "1"}),
     "stop-job": Form("operator"),
     "new-job": Form("operator", {"agent": "clerk"}),
     "new-routine": Form("operator", {"agent": "clerk", "name": "n", "cron": "* * * * *", "zone": "UTC"}),
@@ -270,10 +282,14 @@ def a_ground(slug: str) -> Ground:
         actor=actor,
     )
     ledger = another(world.tenant, name=slug)
-    operation = submitted(ledger, cents()).operation
+    batch = submitted(ledger, cents())
+    key = ids.show(ids.BUDGET_KEY, Caller(ledger, slug, seat=seat).key)
     named = {
         "": "",
-        "operation": str(operation),
+        "operation": str(batch.operation),
+        "amount": str(reserved_by(batch)[0]),
+        "budget": ids.show(ids.PROJECT, ledger.project),
+        "budget key": f"{ids.show(ids.PROJECT, ledger.project)}/{key}",
         "routine": ids.show(ids.ROUTINE, routine),
         "hook": ids.show(ids.HOOK, hook),
         "login": ids.show(ids.LOGIN, logins.ask(challenge="0" * 64, code="B" * 8, machine=slug, address="::1").id),
@@ -304,6 +320,7 @@ def a_ground(slug: str) -> Ground:
 
 
 PREFIXES: Final = {
+    "budget": ids.PROJECT,
     "routine": ids.ROUTINE,
     "hook": ids.HOOK,
     "job": ids.JOB,
@@ -322,8 +339,10 @@ PREFIXES: Final = {
 
 def nobodys(kind: str) -> str:
     """What would name one of this kind that nobody has, as long as a foreign one's name is."""
-    if kind == "operation":
+    if kind in ("operation", "amount"):
         return str(ids.new())
+    if kind == "budget key":
+        return f"{ids.show(ids.PROJECT, ids.new())}/{ids.show(ids.BUDGET_KEY, ids.new())}"
     if kind in PREFIXES:
         return ids.show(PREFIXES[kind], ids.new())
     fixed = {"policy version": "9", "function": "tool-of-nobody.look", "skill": "tool-of-theirs/skill-of-nobody"}

@@ -1,0 +1,137 @@
+"""The Budgets pages: what is known, what may be done next, and who may do it (RULES S9, S10; CASES J07)."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from base import db, ids
+from budgets.models import Key, Limit, Project, Reservation
+from budgets.rules.words import ReservationState
+from studio.embedded import Postgres
+from tenants.models import AuditEntry, Role
+from tests.budgets.callers import Caller, a_check, asked
+from tests.budgets.ledgers import Ledger, cents, check_counts, submitted
+from tests.budgets.show import a_journal, moving
+from tests.builders import a_person, a_world
+from tests.pages.visitors import plain, text_of, visitor
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+def budget_url(ledger: Ledger, more: str = "") -> str:
+    return f"/budgets/{ids.show(ids.PROJECT, ledger.project)}/{more}"
+
+
+def of_state(ledger: Ledger, standing: ReservationState) -> list[Reservation]:
+    with db.read(ledger.tenant):
+        return list(Reservation.objects.filter(project_id=ledger.project, standing=standing).order_by("amount"))
+
+
+def words(client: Client, url: str) -> str:
+    answer = client.get(url)
+    assert answer.status_code == 200
+    return plain(text_of(answer))
+
+
+@pytest.mark.rule("S10")
+def test_the_pages_tell_what_is_known_and_people_settle_what_is_not(database: Postgres) -> None:
+    world = a_world()
+    ledger, operations = a_journal(world, moving(database.url_admin))
+    admin = visitor(world)
+    listed = words(admin, "/budgets/")
+    assert "nightly reports" in listed and "requests of this agent to its model" in listed
+    page = words(admin, budget_url(ledger))
+    assert "$0.15 in doubt" in page and "$0.05 spent" in page
+    assert "1 denied" in page and "3 unattempted" in page
+    told = words(admin, f"/budgets/operations/{operations['interrupted']}/")
+    assert "It was interrupted." in told and "3 checks were never begun" in told
+    assert told.count("Nothing will begin it.") == 3 and "its request may have gone out" in told
+    told = words(admin, f"/budgets/operations/{operations['finished']}/")
+    (denied,) = re.findall(r"[\d.]+ USD were counted of [\d.]+ USD per \w+", told)
+    assert denied == "0.4 USD were counted of 0.6 USD per hour"  # the very figures it was denied with
+    assert "Whether its denial was recorded is not in this journal" in told
+    assert "It provably had no effect" in words(admin, f"/budgets/operations/{operations['failed']}/")
+
+    in_doubt = of_state(ledger, ReservationState.IN_DOUBT)
+    first, second = (f"/budgets/amounts/{row.pk}/" for row in in_doubt[-2:])
+    viewer = visitor(world, a_person(world.tenant, "vic", Role.VIEWER))
+    assert "Settle…" not in words(viewer, budget_url(ledger))
+    assert viewer.post(f"{first}release/").status_code == 403
+    assert admin.post(f"{first}confirm/", {"amount": "much"}).status_code == 422
+    assert admin.post(f"{first}confirm/", {"amount": "0.07", "note": "in the bill"}, follow=True).status_code == 200
+    assert admin.post(f"{second}release/").status_code == 302
+    again = admin.post(f"{second}release/")
+    assert again.status_code == 409 and "it is released" in plain(text_of(again))
+    assert "$0.12 spent" in words(admin, budget_url(ledger))
+    with db.read(world.tenant):
+        verbs = set(AuditEntry.objects.values_list("verb", flat=True))
+    assert {"spend.confirmed", "spend.released"} <= verbs
+    check_counts(world.tenant)
+
+
+def test_an_admin_makes_a_project_its_limits_and_its_keys_and_nobody_else(database: Postgres) -> None:
+    world = a_world()
+    admin, operator = visitor(world), visitor(world, a_person(world.tenant, "opa", Role.OPERATOR))
+    wanted = {"name": "nightly", "zone": "Europe/Berlin", "unconfirmed": "in_doubt"}
+    assert operator.post("/budgets/new/", wanted).status_code == 403
+    for odd in ({"name": ""}, {"zone": "Mars/Olympus"}, {"unconfirmed": "burn"}, {"name": "a\0b"}):
+        assert admin.post("/budgets/new/", {**wanted, **odd}).status_code in (400, 422)
+    answer = admin.post("/budgets/new/", wanted)
+    url = answer["Location"]
+    assert admin.post("/budgets/new/", wanted).status_code == 422  # of this name there is one
+    with db.read(world.tenant):
+        ledger = Ledger(world.tenant, Project.objects.get().pk)
+    limit = {"period": "day", "mode": "hard_deny", "amount": "0.02"}
+    assert operator.post(f"{url}limit/", limit).status_code == 403
+    for amount in ("", "x", "-1", "NaN", "1e99", "0.0000000000001"):
+        assert admin.post(f"{url}limit/", {**limit, "amount": amount}).status_code == 422, amount
+    assert admin.post(f"{url}limit/", limit).status_code == 302
+    assert "$0.02 per day" in words(admin, url)
+    answer = admin.post(f"{url}keys/new/", {"name": "ci", "scope": "full"})
+    found = re.search(r'value="(oz0_[0-9A-Za-z]+)"', text_of(answer))
+    assert found is not None
+    token = found[1]
+    assert token not in text_of(admin.get(url))
+    batch = {"operation_id": str(submitted(ledger, cents(2)).operation), "checks": [a_check(2)]}
+    assert asked(token, "POST", "/check/batches", batch).status_code == 200
+    with db.read(world.tenant):
+        key = ids.show(ids.BUDGET_KEY, Key.objects.get().pk)
+    rotated = re.search(r'value="(oz0_[0-9A-Za-z]+)"', text_of(admin.post(f"{url}keys/{key}/rotate/")))
+    assert rotated is not None and asked(rotated[1], "GET", "/key").status_code == 200
+    assert admin.post(f"{url}keys/{key}/revoke/").status_code == 302
+    assert asked(token, "GET", "/key").status_code == 401
+    assert operator.post(f"{url}keys/{key}/revoke/").status_code == 403
+    assert admin.post(f"{url}limit/", {**limit, "do": "remove"}).status_code == 302
+    assert admin.post(f"{url}limit/", {**limit, "do": "remove"}).status_code == 404
+    with db.read(world.tenant):
+        assert not Limit.objects.exists()
+
+
+def test_a_denial_is_shown_with_the_figure_it_was_denied_by(database: Postgres) -> None:
+    """CASES J07."""
+    world = a_world()
+    ledger, _ = a_journal(world, moving(database.url_admin), many=0)
+    caller: Any = Caller(ledger, "another", seat=None)
+    told = caller.submit(a_check(50)).json()["items"][0]["result"]
+    page = words(visitor(world), budget_url(ledger))
+    assert f"${float(told['current_usage']):.2f} of $0.60 per hour" in page
+
+
+def test_the_journal_is_read_page_by_page_and_names_nothing_of_another_workspace(database: Postgres) -> None:
+    world, other = a_world(), a_world("other")
+    ledger, _ = a_journal(world, moving(database.url_admin), many=40)
+    admin = visitor(world)
+    first = text_of(admin.get(budget_url(ledger)))
+    older = re.search(r'href="(\?before=[^"]+)"', first)
+    assert older is not None
+    second = text_of(admin.get(budget_url(ledger, older[1])))
+    journals = [html.split('aria-label="Journal"')[1] for html in (first, second)]
+    names = [set(re.findall(r"/budgets/operations/([0-9a-f-]{36})/", html)) for html in journals]
+    assert len(names[0]) == 25 and len(names[1]) >= 15 and not names[0] & names[1]
+    stranger = visitor(other)
+    operation = next(iter(names[0]))
+    for url in (budget_url(ledger), f"/budgets/operations/{operation}/"):
+        assert stranger.get(url).status_code == 404
+    assert "Nothing is counted yet" in words(stranger, "/budgets/")
