@@ -8,7 +8,16 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
 from ninja import Schema
-from pydantic import AwareDatetime, ConfigDict, Field, PlainSerializer, Strict, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    Strict,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 from base import ids
 from base.api_words import NO_NUL, NO_NUL_PATTERN, Limit, Mistake
@@ -37,6 +46,12 @@ MOST_FALLBACKS: Final = 8
 MOST_TAGS: Final = 10
 
 
+def _of_our_time(at: datetime) -> datetime:
+    if not 2000 <= at.year < 2200:
+        raise ValueError("it is a moment from 2000 to 2199")
+    return at
+
+
 def _to_the_microsecond(at: datetime) -> str:
     """An event repeats the moment of its check, and must find it again."""
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
@@ -49,6 +64,7 @@ Short = Annotated[str, Strict(), Field(min_length=1, max_length=64), _NO_NUL, NO
 Named = Annotated[str, Strict(), Field(min_length=1, max_length=256), _NO_NUL, NO_NUL]
 TagValue = Annotated[str, Strict(), Field(max_length=256), _NO_NUL, NO_NUL]
 AnyText = Annotated[str, Strict(), Field(max_length=4_096), _NO_NUL, NO_NUL]
+When = Annotated[AwareDatetime, AfterValidator(_of_our_time)]
 Moment = Annotated[
     datetime, PlainSerializer(_to_the_microsecond), WithJsonSchema({"type": "string", "format": "date-time"})
 ]
@@ -173,7 +189,7 @@ class EventIn(Sent):
     call_id: Named
     instance_id: Named
     attempt_index: Annotated[int, Strict(), Field(ge=0, le=1_000_000)]
-    timestamp: AwareDatetime
+    timestamp: When
     status: EventStatus
     model: Model
     provider: Short

@@ -76,8 +76,8 @@ def claim(asking: Asking) -> Batch | None:
     try:
         with db.write(asking.tenant, named="admit_batch") as now:
             check_time(asking.operation, now)
-            mine = prepared.change(_CLAIM, _row(asking, digest, now)) == 1
-            if not mine:
+            sent = prepared.change(_CLAIM, _row(asking, digest, now)) == 0  # somebody has: an earlier one was accepted
+            if sent:
                 return history(asking.project, asking.operation, digest)
             Item.objects.bulk_create(
                 Item(tenant_id=asking.tenant, operation_id=asking.operation, index=index, asked=check.as_json())

@@ -26,6 +26,7 @@ from tenants.queries.seats import seats_of
 from tenants.rules.bearers import written
 from tenants.rules.who import SYSTEM, Actor
 from tests.browser.conftest import Studio, sign_in
+from tests.budgets.show import a_journal
 from tests.builders import (
     World,
     a_call,
@@ -115,6 +116,7 @@ def pages_of(world: World) -> list[str]:
     answered(world, approved, Answer.APPROVE)
     stopped = a_switch(world, Scope.FUNCTION, "shop.look")
     a_switch(world, Scope.AGENT, "clerk", mode=Mode.PAUSE)
+    ledger, operations = a_journal(world, lambda ahead: None)
     shown = [ids.show(ids.JOB, job), ids.show(ids.CALL, unknown), ids.show(ids.JOB, empty)]
     return [
         "/",
@@ -190,6 +192,10 @@ def pages_of(world: World) -> list[str]:
         "/settings/connections/",
         "/settings/connections/new/",
         f"/settings/connections/{ids.show(ids.CONNECTION, crm)}/",
+        "/budgets/",
+        "/budgets/new/",
+        f"/budgets/{ids.show(ids.PROJECT, ledger.project)}/",
+        *(f"/budgets/operations/{operation}/" for operation in operations.values()),
         "/jobs/job_missing/",
     ]
 

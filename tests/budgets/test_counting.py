@@ -272,7 +272,10 @@ def _closing(act: Callable[[], Any]) -> Any:
 @pytest.mark.timeout(1_800 + 4 * ROUNDS)
 @pytest.mark.usefixtures("database")
 def test_of_a_hundred_at_once_exactly_those_that_fit_are_allowed() -> None:
-    """CASES J01: 100 callers of 1 against 10 left, in every round; each round in a project of its own."""
+    """CASES J01: 100 callers of 1 against 10 left, in every round; each round in a project of its own.
+
+    CASES J03: nothing listens where these tests' cache would be, so every decision comes from PostgreSQL.
+    """
     tenant = a_ledger().tenant
     counts: Counter[str] = Counter()
     with ThreadPoolExecutor(20) as pool:

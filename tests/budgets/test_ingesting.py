@@ -123,7 +123,8 @@ def test_what_is_rejected_is_told_by_its_code_and_keeps_nothing_else_from_being_
         "tag_cardinality_exceeded",
     ]
     assert counted(caller.ingest(event(tags={"team": "d"}), event(tags={"team": "c"}))) == (1, 1, 0)
-    for malformed in ([], [event()] * 1_001, [event(timestamp="2026-11-30T12:00:00")], [event(more=1)], [{}]):
+    odd = ({"timestamp": "2026-11-30T12:00:00"}, {"timestamp": "0001-01-01T00:00:00+23:59"}, {"more": 1})
+    for malformed in ([], [event()] * 1_001, *([event(**one)] for one in odd), [{}]):
         assert caller.ask("POST", "/ingest", {"events": malformed}).status_code == 422
     assert counted(caller.ingest(*[event() for _ in range(20)])) == (20, 0, 0)
     assert sums(ledger) == (0, 0, 0)  # none of it is counted

@@ -21,6 +21,7 @@ from jobs.rules.orders import End
 from studio import embedded
 from tenants.operations import audit
 from tenants.rules.who import Actor
+from tests.budgets.show import a_journal
 from tests.builders import (
     World,
     a_call,
@@ -54,6 +55,9 @@ PLANTED = {
     "approvals_delivery": ("trouble",),
     "tenants_auditentry": ("actor", "how", "object", "note"),
     "tenants_tenant": ("name",),
+    "budgets_key": ("name",),
+    "budgets_reservation": ("model", "provider", "note", "closed_by"),
+    "budgets_spendevent": ("model",),
 }
 AS_JSON = {"jobs_call": ("arguments",), "jobs_attempt": ("late",), "tenants_auditentry": ("before", "after")}
 COLUMNS = "SELECT column_name, character_maximum_length FROM information_schema.columns WHERE table_name = %s"
@@ -102,6 +106,7 @@ def everything(world: World) -> list[str]:
         newest = Listing.objects.values_list("pk", flat=True).get(tool__slug="archive", current=True)
         other = Hold.objects.filter(call__job__isnull=False).values_list("pk", flat=True).first()
     assert other is not None
+    ledger, operations = a_journal(world, lambda ahead: None)
     jobs = {
         ids.show(ids.JOB, see(world, Call, call).job_id): ids.show(ids.CALL, call) for call in (read, failed, unknown)
     }
@@ -130,6 +135,9 @@ def everything(world: World) -> list[str]:
         f"/catalog/switches/{ids.show(ids.SWITCH, switch)}/",
         "/catalog/agents/",
         "/catalog/agents/clerk/",
+        "/budgets/",
+        f"/budgets/{ids.show(ids.PROJECT, ledger.project)}/",
+        *(f"/budgets/operations/{operation}/" for operation in operations.values()),
         "/settings/notices/",
         "/settings/audit/",
         "/settings/connections/",
