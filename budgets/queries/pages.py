@@ -261,6 +261,12 @@ def project_of_reservation(tenant: UUID, reservation: UUID) -> str | None:
     return None if found is None else ids.show(ids.PROJECT, found)
 
 
+def project_of_key(tenant: UUID, key: UUID) -> str:
+    """The project of a key, as its page's address names it."""
+    with db.read(tenant):
+        return ids.show(ids.PROJECT, Key.objects.values_list("project_id", flat=True).get(pk=key))
+
+
 type _Tallies = Mapping[tuple[UUID, str, datetime], Tally]
 
 

@@ -103,24 +103,25 @@ def new_key(request: HttpRequest, shown: str) -> HttpResponse:
 
 
 @require_POST
-def rotate_key(request: HttpRequest, shown: str, key: str) -> HttpResponse:
+def rotate_key(request: HttpRequest, shown: str) -> HttpResponse:
     """Make another like it, which is shown this once; the old one counts for a day more."""
     seat, secret = seat_with(request, Role.ADMIN), _secret()
-    name = keys.rotate(tenant=seat.tenant, key=_id(ids.BUDGET_KEY, key), secret=secret, actor=actor_of(request))
+    key = _id(ids.BUDGET_KEY, shown)
+    name = keys.rotate(tenant=seat.tenant, key=key, secret=secret, actor=actor_of(request))
     if name is None:
         raise Http404
-    return _made(request, shown, name, secret)
+    return _made(request, pages.project_of_key(seat.tenant, key), name, secret)
 
 
 @require_POST
-def revoke_key(request: HttpRequest, shown: str, key: str) -> HttpResponse:
+def revoke_key(request: HttpRequest, shown: str) -> HttpResponse:
     """Let it count no more."""
-    seat = seat_with(request, Role.ADMIN)
-    name = keys.revoke(tenant=seat.tenant, key=_id(ids.BUDGET_KEY, key), actor=actor_of(request))
+    seat, key = seat_with(request, Role.ADMIN), _id(ids.BUDGET_KEY, shown)
+    name = keys.revoke(tenant=seat.tenant, key=key, actor=actor_of(request))
     if name is None:
         raise Http404
     messages.success(request, f"Key {name} is revoked.")
-    return HttpResponseRedirect(reverse("budget", args=[shown]))
+    return HttpResponseRedirect(reverse("budget", args=[pages.project_of_key(seat.tenant, key)]))
 
 
 @require_GET

@@ -52,8 +52,8 @@ KINDS: Final = (
     ("hooks/", "shown", "hook address"),
     ("budgets/operations/", "shown", "operation"),
     ("budgets/amounts/", "shown", "amount"),
+    ("budgets/keys/", "shown", "budget key"),
     ("budgets/", "shown", "budget"),
-    ("budgets/", "shown/key", "budget key"),
     ("approvals/", "shown", "hold"),
     ("catalog/tools/", "slug", "tool"),
     ("catalog/functions/", "label", "function"),
@@ -289,7 +289,7 @@ def a_ground(slug: str) -> Ground:
         "operation": str(batch.operation),
         "amount": str(reserved_by(batch)[0]),
         "budget": ids.show(ids.PROJECT, ledger.project),
-        "budget key": f"{ids.show(ids.PROJECT, ledger.project)}/{key}",
+        "budget key": key,
         "routine": ids.show(ids.ROUTINE, routine),
         "hook": ids.show(ids.HOOK, hook),
         "login": ids.show(ids.LOGIN, logins.ask(challenge="0" * 64, code="B" * 8, machine=slug, address="::1").id),
@@ -321,6 +321,7 @@ def a_ground(slug: str) -> Ground:
 
 PREFIXES: Final = {
     "budget": ids.PROJECT,
+    "budget key": ids.BUDGET_KEY,
     "routine": ids.ROUTINE,
     "hook": ids.HOOK,
     "job": ids.JOB,
@@ -341,8 +342,6 @@ def nobodys(kind: str) -> str:
     """What would name one of this kind that nobody has, as long as a foreign one's name is."""
     if kind in ("operation", "amount"):
         return str(ids.new())
-    if kind == "budget key":
-        return f"{ids.show(ids.PROJECT, ids.new())}/{ids.show(ids.BUDGET_KEY, ids.new())}"
     if kind in PREFIXES:
         return ids.show(PREFIXES[kind], ids.new())
     fixed = {"policy version": "9", "function": "tool-of-nobody.look", "skill": "tool-of-theirs/skill-of-nobody"}

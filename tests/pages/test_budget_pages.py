@@ -98,11 +98,11 @@ def test_an_admin_makes_a_project_its_limits_and_its_keys_and_nobody_else(databa
     assert asked(token, "POST", "/check/batches", batch).status_code == 200
     with db.read(world.tenant):
         key = ids.show(ids.BUDGET_KEY, Key.objects.get().pk)
-    rotated = re.search(r'value="(oz0_[0-9A-Za-z]+)"', text_of(admin.post(f"{url}keys/{key}/rotate/")))
+    rotated = re.search(r'value="(oz0_[0-9A-Za-z]+)"', text_of(admin.post(f"/budgets/keys/{key}/rotate/")))
     assert rotated is not None and asked(rotated[1], "GET", "/key").status_code == 200
-    assert admin.post(f"{url}keys/{key}/revoke/").status_code == 302
+    assert admin.post(f"/budgets/keys/{key}/revoke/").status_code == 302
     assert asked(token, "GET", "/key").status_code == 401
-    assert operator.post(f"{url}keys/{key}/revoke/").status_code == 403
+    assert operator.post(f"/budgets/keys/{key}/revoke/").status_code == 403
     assert admin.post(f"{url}limit/", {**limit, "do": "remove"}).status_code == 302
     assert admin.post(f"{url}limit/", {**limit, "do": "remove"}).status_code == 404
     with db.read(world.tenant):
