@@ -9,6 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 from django.db import OperationalError
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
 
 from base import ids
 from jobs.gateway import asgi, pages
@@ -160,6 +162,15 @@ def test_tools_come_in_pages_which_a_tool_that_goes_meanwhile_does_not_move(
     assert odd["error"]["code"] == -32602 and "cursor" in odd["error"]["message"]
 
 
+async def told_by_the_sdk(gateway: Gateway, token: str) -> str:
+    """What the SDK's own client tells of a request that comes too soon."""
+    async with at(gateway, token) as http:
+        async with Client(streamable_http_client("http://127.0.0.1/mcp/", http_client=http), mode=MODERN) as client:
+            with pytest.raises(MCPError) as told:
+                await client.list_tools()
+    return told.value.error.message
+
+
 @both
 def test_a_token_that_asks_too_often_is_told_when_to_come_again_and_nothing_is_called(
     shop: Shop, settings: Any, mode: str
@@ -167,7 +178,7 @@ def test_a_token_that_asks_too_often_is_told_when_to_come_again_and_nothing_is_c
     settings.OZ0_GATEWAY_RATE = 6
     token, other = a_token(shop.world), a_token(shop.world, drawn="b")
 
-    async def talk() -> tuple[list[httpx2.Response], Any, httpx2.Response, httpx2.Response, httpx2.Response]:
+    async def talk() -> tuple[list[httpx2.Response], Any, httpx2.Response, httpx2.Response, httpx2.Response, str]:
         async with a_gateway() as gateway, at(gateway, token) as http, at(gateway, other) as stranger:
             headers = await begun(http, mode)
             asked = [await http.post("/mcp/", json=listing(None, mode), headers=headers) for _ in range(7)]
@@ -182,9 +193,9 @@ def test_a_token_that_asks_too_often_is_told_when_to_come_again_and_nothing_is_c
                 cancel["params"] |= {"_meta": LIST["params"]["_meta"]}  # type: ignore[index,operator]
             heard = await http.post("/mcp/", json=cancel, headers=notice)
             free = await stranger.post("/mcp/", json=HELLO)
-            return asked, refused, long, heard, free
+            return asked, refused, long, heard, free, await told_by_the_sdk(gateway, token)
 
-    asked, refused, long, heard, free = asyncio.run(talk())
+    asked, refused, long, heard, free, said = asyncio.run(talk())
     statuses = [one.status_code for one in asked]
     assert statuses == sorted(statuses) and set(statuses) == {200, 429}
     last = asked[-1]
@@ -198,4 +209,5 @@ def test_a_token_that_asks_too_often_is_told_when_to_come_again_and_nothing_is_c
     assert told["result"]["content"][0]["text"].startswith("This call was not made. This token asks too often")
     assert told["result"]["_meta"]["oz0/retryable"] is True and told["result"]["_meta"]["oz0/retry_after"] >= 1
     assert (long.status_code, heard.status_code, free.status_code) == (429, 202, 200)
+    assert said.startswith("This token asks too often: its pace is 6 times a minute. Try again in ")
     assert shop.calls() == []

@@ -79,6 +79,7 @@ def test_a_program_that_is_not_there_is_named_with_the_path_searched(tmp_path: P
 
 
 def test_a_server_that_says_nothing_is_given_up_at_its_startup_limit_and_killed(tmp_path: Path) -> None:
+    """CASES G09, when it is registered: listing it is a node's work, at which no page waits."""
     with driven("misbehaved", tmp_path, opened=False, env={"SILENT": "1"}, startup=1.0) as drive:
         began = time.monotonic()
         answer = drive.node.open(drive.spec)
