@@ -130,9 +130,10 @@ class Face:
     async def _continued(self, exchange: Exchange) -> Answer:
         """A harness's program asks that its job continues as new (RULES G3). It is no call, and waits for nothing."""
         ask = functools.partial(continuing.continue_as_new, client=exchange.client, arguments=_arguments(exchange))
-        said = await self._threads.run(ask)
-        self._closed(exchange)
-        return answers.said(said)
+        try:
+            return answers.said(await self._threads.run(ask))
+        finally:
+            self._closed(exchange)
 
     async def _take_in(self, exchange: Exchange, params: types.CallToolRequestParams, request: str) -> UUID:
         """Submit the call. A client that goes or cancels meanwhile is heard when it is in."""

@@ -92,9 +92,9 @@ def text_for_model(call: Call) -> str:
     return texts.edited(call.arguments_body.data if call.arguments_body else call.arguments, told)
 
 
-def came_of(call: Call) -> str:
-    """What came of a call: the tool's whole answer, or our words where there is none."""
-    answer = call.result_body.data["text"] if call.result_body else call.result_text
+def came_of(call: Call, *, whole: bool = True) -> str:
+    """What came of a call: the tool's answer, or our words where there is none. Not `whole`: its first 8 KiB do."""
+    answer = call.result_body.data["text"] if whole and call.result_body else call.result_text
     return texts.for_model(
         state=CallState(call.state),
         reason=call.reason,

@@ -4,13 +4,12 @@ What the studio knows of the runs before is told from its own rows, which no sum
 that changed something or may have, what a person did not let run, and the job's taint.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Count, Q, QuerySet, SmallIntegerField, When
 
 from base import ids
 from jobs.models import Call, Event, Job, Session, Turn
@@ -23,6 +22,7 @@ from jobs.rules.why import Why
 
 MOST_LINES: Final = 40  # calls of earlier runs that a run's model is told of one by one
 MOST_OF_A_PROGRAM: Final = 500  # that a harness's program is told of
+TOLD_LONGEST: Final = 2_000  # characters of what came of each
 
 
 def conversation(job: Job, past: Sequence[PastTurn]) -> int:
@@ -65,11 +65,13 @@ def begun_with(job: Job, run: int) -> tuple[str, ...]:
     summary = summary_before(job, run)
     if not summary:
         return ()
-    calls = list(telling(job, run))
-    shown = sorted(calls, key=_unclear, reverse=True)[:MOST_LINES]
-    keep = {call.pk for call in shown}
-    lines = [_line(call) for call in reversed(calls) if call.pk in keep]
-    others = Counter(call.model_name for call in calls if call.pk not in keep)
+    calls = telling(job, run)
+    unclear = Q(effect=Effect.MAYBE) | ~Q(state=CallState.SUCCEEDED)
+    first = Case(When(unclear, then=0), default=1, output_field=SmallIntegerField())
+    shown = list(calls.select_related("arguments_body").order_by(first, "-run_number", "-activity")[:MOST_LINES])
+    rest = calls.exclude(pk__in=[call.pk for call in shown]).order_by()
+    others = dict(rest.values_list("model_name").annotate(Count("pk")))
+    lines = [_line(call) for call in sorted(shown, key=lambda call: (call.run_number, call.activity))]
     return texts.begun_with(summary, lines, others, _taint_before(job, run))
 
 
@@ -86,12 +88,7 @@ def telling(job: Job, run: int) -> QuerySet[Call]:
     changed = ~Q(effect=Effect.NONE) | Q(state=CallState.HAPPENED)
     withheld = Q(state=CallState.REFUSED, reason__in=[Why.DENIED, Why.EXPIRED])
     found = Call.objects.filter(changed | withheld, job=job, run_number__lt=run, read_only=False)
-    bodies = ("result_body", "arguments_body", "edited_from")
-    return found.select_related(*bodies).order_by("-run_number", "-activity")
-
-
-def _unclear(call: Call) -> bool:
-    return call.effect == Effect.MAYBE or call.state != CallState.SUCCEEDED
+    return found.order_by("-run_number", "-activity")
 
 
 def _line(call: Call) -> str:
@@ -100,7 +97,7 @@ def _line(call: Call) -> str:
         call.model_name,
         arguments,
         place=(call.run_number + 1, call.activity),
-        text=history.came_of(call),
+        text=history.came_of(call, whole=False),
         answered=call.state in (CallState.SUCCEEDED, CallState.ERRORED),
         edited=call.edited_from_id is not None,
     )
@@ -149,11 +146,15 @@ def _told(call: Call) -> dict[str, Any]:
         "call": ids.show(ids.CALL, call.pk),
         "run": call.run_number,
         "function": call.model_name,
-        "arguments": call.arguments_body.data if call.arguments_body else call.arguments,
+        "arguments": call.arguments,
         "state": call.state,
         "effect": call.effect,
-        "text": history.text_for_model(call),
+        "text": _cut(history.came_of(call, whole=False)),
     }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TOLD_LONGEST else f"{text[:TOLD_LONGEST]}…"
 
 
 def has_called(job: Job) -> bool:

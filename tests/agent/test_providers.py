@@ -133,6 +133,9 @@ def test_a_summary_is_asked_for_with_the_definitions_and_without_a_call_and_a_ne
     places = [body.index(words) for words in ("Buy milk", "the record", "an earlier summary", "call no function now")]
     assert places == sorted(places)
     assert "call no function now" not in str(usual)
+    with provider(Says("So far.")) as here:
+        outcome, _ = asked(word, here, an_order(word, sums_up=True, tools=()))
+    assert isinstance(outcome, TurnAnswer), "an agent without functions may have called some that are not there"
 
 
 @EVERY

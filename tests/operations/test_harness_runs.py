@@ -137,6 +137,17 @@ def test_its_next_run_counts_from_one_under_keys_of_its_own_and_is_given_what_th
     assert [one.data["run"] for one in events if one.kind == "job.continued"] == [1]
 
 
+def test_what_a_program_is_told_of_each_earlier_call_is_short() -> None:
+    world = a_program_world()
+    job = a_job(world)
+    order, client = begun(world, job, "a")
+    made(world, called(client, "note", {"text": "y" * 9_000}), an_outcome(End.ANSWERED, text="x" * 20_000))
+    continues(client)
+    over(world, order)
+    (one,) = given(begun(world, job, "b")[0])["earlier"]
+    assert (one["arguments"], one["text"]) == (None, "x" * 2_000 + "…")
+
+
 def test_a_call_that_waits_for_a_person_is_waited_for_and_told_to_the_next_run() -> None:
     world = a_program_world()
     job = a_job(world)
