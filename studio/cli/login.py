@@ -30,8 +30,8 @@ SLOWEST: Final = 10.0  # seconds between two looks, whatever the studio asks for
 def login(studio: str, no_browser: bool, as_json: bool) -> None:
     """Log in to STUDIO, an address: its page asks you to allow this account a token.
 
-    The token counts as you for reading and for starting jobs, and never answers a question. It is kept in
-    your folder for settings, for you alone to read, until it expires or `oz0 logout`.
+    The token counts as you for reading, for starting jobs and for `oz0 budget`, and never answers a
+    question. It is kept in your folder for settings, for you alone to read, until it expires or `oz0 logout`.
     """
     url = _far.read_studio(studio)
     verifier = secrets.token_urlsafe(32)

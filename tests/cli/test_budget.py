@@ -136,6 +136,16 @@ def test_without_a_key_it_ends_with_3_and_with_a_wrong_call_with_2(journal: Jour
     assert journal.asked == []
 
 
+def test_who_only_looks_at_things_gets_a_key_that_only_does(journal: Journal, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("OZ0_BUDGET_KEY")
+    _logins.keep(_logins.Login(journal.url, "login-token", "ada", "home", "2027-01-01T00:00:00+00:00"))
+    journal.script["POST tokens"] = [saying("403 No", {"detail": {"code": "not_allowed"}}), None]
+    assert oz0("usage", "--project", "research").exit_code == 0
+    assert [one.body.get("scope") for one in journal.asked[:2]] == [None, "read_only"]
+    journal.script["POST check/batches"] = [saying("403 No", {"detail": {"code": "not_allowed"}})]
+    assert oz0("check", *ARGUMENTS).exit_code == 3
+
+
 def test_a_login_is_traded_once_for_a_pair_that_is_exchanged_and_forgotten_with_it(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

@@ -27,6 +27,7 @@ EXITS: Final[Mapping[int, str]] = {
     CREDENTIALS: "there is no key, or it counts no more, or may not do that",
     NOT_FOUND: "the journal has no such operation, reservation or run",
 }
+TRADE: Final = "/api/v1/budgets/tokens"
 NO_KEY: Final = frozenset({"credentials_missing", "credentials_refused", "not_allowed"})
 
 type Decorated = Callable[..., Any]
@@ -126,7 +127,9 @@ def _trade(kept: Any, login: "_logins.Login", project: str | None) -> None:
 
     if project is None:
         raise click.UsageError("name the project whose budget it is: --project NAME")
-    answer = _far.ask("POST", login.url, "/api/v1/budgets/tokens", token=login.token, body={"project": project})
+    answer = _far.ask("POST", login.url, TRADE, token=login.token, body={"project": project})
+    if answer.status == 403:  # who only looks at things gets a key that only does
+        answer = _far.ask("POST", login.url, TRADE, token=login.token, body={"project": project, "scope": "read_only"})
     pair = Pair.read(answer.body) if answer.ok else None
     if pair is None:
         detail = answer.body.get("detail")
