@@ -2,10 +2,9 @@
 
 import json
 import stat
-import threading
 import webbrowser
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -13,8 +12,6 @@ from uuid import UUID
 import click
 import pytest
 from click.testing import CliRunner, Result
-from django.db import connection
-from django.test import Client
 
 from base import db, ids
 from jobs.models import Job, Starter
@@ -22,43 +19,17 @@ from jobs.operations import cancel
 from studio.cli import _far, _far_jobs, main
 from tenants.models import ApiToken
 from tenants.rules.who import SYSTEM
+from tests.budgets.ledgers import another
 from tests.builders import World, a_world, see
 from tests.catalogs import an_agent_of
 from tests.pages.visitors import visitor
-
-
-class _Studio(BaseHTTPRequestHandler):
-    """Hands each request to the pages as they are, in a process of the test's own."""
-
-    def _answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        given = {name: value for name, value in self.headers.items() if name not in ("Content-Length", "Host")}
-        kind = given.pop("Content-Type", "application/octet-stream")
-        try:
-            found = Client().generic(self.command, self.path, body, content_type=kind, headers=given)
-        finally:
-            connection.close()
-        self.send_response(found.status_code)
-        self.send_header("Content-Type", found.headers.get("Content-Type", ""))
-        self.send_header("Content-Length", str(len(found.content)))
-        self.end_headers()
-        self.wfile.write(found.content)
-
-    do_GET = do_POST = _answer
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+from tests.served import served
 
 
 @pytest.fixture
 def studio(database: object) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Studio)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join(10)
-    server.server_close()
+    with served() as url:
+        yield url
 
 
 @pytest.fixture
@@ -139,6 +110,29 @@ def test_what_was_refused_or_revoked_is_told_and_how_to_go_on(
     over = oz0("jobs", "list")
     assert over.exit_code == 1 and "type oz0 login once more" in over.output
     assert oz0("logout").exit_code == 0  # it counts no more, and is forgotten
+
+
+def test_a_login_spends_for_a_project_by_a_pair_that_is_exchanged_when_it_is_old(
+    studio: str,
+    world: World,
+    at_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    move_clock: Callable[[timedelta], None],
+) -> None:
+    logged_in(studio, world, monkeypatch)
+    another(world.tenant, name="research")
+    one = ("--model", "gpt-4o", "--provider", "openai", "--input-tokens", "9")
+    assert oz0("budget", "check", *one, "--project", "nothing").exit_code == 5
+    done = oz0("budget", "check", *one, "--project", "research", "--json")
+    assert done.exit_code == 0, done.output
+    operation = json.loads(done.stdout.splitlines()[0])["operation_id"]
+    kept = next(at_home.parent.glob("budgets/*/refresh"))
+    before = kept.read_text()
+    move_clock(timedelta(minutes=16))  # past the end of its access
+    found = oz0("budget", "recover", operation)
+    assert found.exit_code == 0, found.output
+    assert kept.read_text() != before
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize(
