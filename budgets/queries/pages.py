@@ -13,7 +13,7 @@ from django.db.models import Count, Q
 from base import db, ids
 from budgets.models import Item, Key, Limit, Operation, Project, Reservation, SpendEvent, Tally
 from budgets.rules import identity
-from budgets.rules.admission import SHORTEST_FIRST
+from budgets.rules.admission import SHORTEST_FIRST, Decision
 from budgets.rules.periods import next_start, starts
 from budgets.rules.words import OPEN, ItemState, LimitMode, Period, ReservationState
 
@@ -157,7 +157,7 @@ class ItemRow:
     provider: str
     asked: Mapping[str, Any]
     estimate: Decimal | None
-    result: Mapping[str, Any]
+    decision: Decision | None
     checked_at: datetime | None
     expires_at: datetime | None
     reservation: UUID | None
@@ -392,7 +392,7 @@ def _item(row: Item, told: bool) -> ItemRow:
         provider=row.asked["provider"],
         asked=row.asked,
         estimate=row.estimate,
-        result=row.result or {},
+        decision=None if row.result is None else Decision.from_json(row.result),
         checked_at=row.checked_at,
         expires_at=row.reservation_expires_at,
         reservation=row.reservation_id,

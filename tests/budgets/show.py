@@ -47,7 +47,7 @@ def a_journal(world: World, move: Move, *, many: int = 3) -> tuple[Ledger, dict[
         name="nightly reports",
     )
     another(world.tenant, (Period.MONTH, 20 * CENT, LimitMode.ALERT_ONLY), name="a project that nobody uses")
-    (seat,) = seats_of(world.person)
+    seat = next(one for one in seats_of(world.person) if one.tenant == world.tenant)
     caller = Caller(ledger, "build server", seat=seat)
     whose: dict[str, Any] = {"tenant": ledger.tenant, "project": ledger.project}
     doubt = submitted(ledger, cents(11), cents(4), cents(2))

@@ -49,8 +49,8 @@ def test_the_pages_tell_what_is_known_and_people_settle_what_is_not(database: Po
     assert "It was interrupted." in told and "3 checks were never begun" in told
     assert told.count("Nothing will begin it.") == 3 and "its request may have gone out" in told
     told = words(admin, f"/budgets/operations/{operations['finished']}/")
-    (denied,) = re.findall(r"[\d.]+ USD were counted of [\d.]+ USD per \w+", told)
-    assert denied == "0.4 USD were counted of 0.6 USD per hour"  # the very figures it was denied with
+    (denied,) = re.findall(r"\$[\d.]+ were counted of \$[\d.]+ per \w+", told)
+    assert denied == "$0.40 were counted of $0.60 per hour"  # the very figures it was denied with
     assert "Whether its denial was recorded is not in this journal" in told
     assert "It provably had no effect" in words(admin, f"/budgets/operations/{operations['failed']}/")
 
