@@ -1,6 +1,7 @@
 """Projects for tests, and the recount that their counts are compared with."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -51,6 +52,15 @@ def now_of(ledger: Ledger) -> datetime:
     """The database's time."""
     with db.read(ledger.tenant) as now:
         return now
+
+
+def at_noon(tenant: UUID, move: Callable[[timedelta], None]) -> None:
+    """Move the database's clock ahead to a noon early in a month: minutes later it is the same hour and month."""
+    with db.read(tenant) as now:
+        noon = now.replace(hour=12, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        if noon.day > 25:
+            noon += timedelta(days=7)
+    move(noon - now)
 
 
 def an_id(ledger: Ledger, ago: timedelta = timedelta()) -> UUID:

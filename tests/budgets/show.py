@@ -17,7 +17,9 @@ from tests.budgets.ledgers import (
     HARD,
     Ledger,
     an_asking,
+    an_id,
     another,
+    at_noon,
     cents,
     reserved_by,
     submitted,
@@ -40,6 +42,7 @@ def moving(url_admin: str) -> Move:
 
 def a_journal(world: World, move: Move, *, many: int = 3) -> tuple[Ledger, dict[str, Any]]:
     """Spent, in doubt, reserved, denied, failed, interrupted and told; the operations by what is to be seen of them."""
+    at_noon(world.tenant, move)
     ledger = another(
         world.tenant,
         (Period.HOUR, 60 * CENT, HARD),
@@ -58,8 +61,8 @@ def a_journal(world: World, move: Move, *, many: int = 3) -> tuple[Ledger, dict[
     for index in range(2):
         admitting._make(interrupted, project, index, cents(1), CENT)
     asked: dict[str, Any] = {"tenant": world.tenant, "agent": "clerk", "job": ids.new(), "turn": ids.new()}
-    agents.reserve(operation=ids.new(), check=cents(3), **asked)
-    agents.reserve(operation=ids.new(), check=cents(1, model="claude-sonnet-4-0", provider="anthropic"), **asked)
+    agents.reserve(operation=an_id(ledger), check=cents(3), **asked)
+    agents.reserve(operation=an_id(ledger), check=cents(1, model="claude-sonnet-4-0", provider="anthropic"), **asked)
     move(timedelta(seconds=301))
     with db.read(world.tenant) as now:
         due = [row.pk for row in sweep.due(now)]

@@ -21,6 +21,7 @@ from tests.budgets.ledgers import (
     Ledger,
     a_ledger,
     another,
+    at_noon,
     cents,
     check_counts,
     found,
@@ -102,6 +103,7 @@ def test_a_confirmation_is_of_one_project_and_of_one_day(move_clock: Callable[[t
 @pytest.mark.rule("S10")
 def test_authority_ends_and_the_amount_is_in_doubt_for_a_day(move_clock: Callable[[timedelta], None]) -> None:
     ledger = a_ledger((Period.MONTH, "0.05", HARD))
+    at_noon(ledger.tenant, move_clock)
     batch = submitted(ledger, cents(5))
     (reservation,) = reserved_by(batch)
     (checked_at,) = (item.checked_at for item in batch.items)
