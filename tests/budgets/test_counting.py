@@ -44,6 +44,7 @@ from tests.budgets.ledgers import (
     an_asking,
     an_id,
     another,
+    at_noon,
     cents,
     check_counts,
     found,
@@ -271,12 +272,13 @@ def _closing(act: Callable[[], Any]) -> Any:
 @pytest.mark.rule("S9")
 @pytest.mark.timeout(1_800 + 4 * ROUNDS)
 @pytest.mark.usefixtures("database")
-def test_of_a_hundred_at_once_exactly_those_that_fit_are_allowed() -> None:
+def test_of_a_hundred_at_once_exactly_those_that_fit_are_allowed(move_clock: Callable[[timedelta], None]) -> None:
     """CASES J01: 100 callers of 1 against 10 left, in every round; each round in a project of its own.
 
     CASES J03: nothing listens where these tests' cache would be, so every decision comes from PostgreSQL.
     """
     tenant = a_ledger().tenant
+    at_noon(tenant, move_clock)  # each day has its own ten
     counts: Counter[str] = Counter()
     with ThreadPoolExecutor(20) as pool:
         for number in range(ROUNDS):
