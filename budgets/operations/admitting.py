@@ -32,7 +32,7 @@ ROLLED_BACK: Final = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDe
 _CLAIM: Final = """
 INSERT INTO budgets_operation (id, tenant_id, project_id, key_id, digest, size, standing, expires_at, claimed_at,
     touched_at, of_job, of_turn)
-VALUES (%s, %s, %s, %s, %s, %s, 'running', %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING
+VALUES (%s, %s, %s, %s, %s, %s, 'running', %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING
 """
 _TAKE: Final = "SELECT standing FROM budgets_operation WHERE id = %s FOR NO KEY UPDATE"
 

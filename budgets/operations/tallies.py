@@ -18,7 +18,7 @@ ORDER BY array_position(ARRAY['hour', 'day', 'month'], period::text) FOR NO KEY 
 """  # noqa: S608 - only names of ours
 _BEGIN: Final = """
 INSERT INTO budgets_tally (id, tenant_id, project_id, period, starts_at, reserved, in_doubt, spent)
-VALUES (%s, %s, %s, %s, %s, 0, 0, 0) ON CONFLICT (project_id, period, starts_at) DO NOTHING
+VALUES (%s, %s, %s, %s, %s, 0, 0, 0) ON CONFLICT DO NOTHING
 """
 _ADD: Final = f"""
 UPDATE budgets_tally SET reserved = reserved + %s, in_doubt = in_doubt + %s, spent = spent + %s
