@@ -10,7 +10,10 @@ from jobs.rules.why import sentence
 
 @dataclass(frozen=True, slots=True)
 class SessionLine:
-    """One session. `starts` counts its incarnations (RULES K4); `why` may hold untrusted text."""
+    """One session. `starts` counts its incarnations (RULES K4); `why` may hold untrusted text.
+
+    `errors` is the end of its program's standard error, untrusted, once that has ended.
+    """
 
     number: int
     starts: int
@@ -23,6 +26,7 @@ class SessionLine:
     created_at: datetime
     continues: bool  # its program asked that the job continues as new when it has ended
     note: str  # what the program of the run before left for it
+    errors: str
 
 
 def session_of(job: Job, run: int) -> SessionLine | None:
@@ -42,6 +46,7 @@ def session_of(job: Job, run: int) -> SessionLine | None:
         created_at=row.created_at,
         continues=row.continues is not None,
         note=_note_of(job, run - 1),
+        errors=row.errors,
     )
 
 

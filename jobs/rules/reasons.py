@@ -53,7 +53,7 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.STOPPED_CANCEL: "It was stopped because its job was cancelled.",
     Reason.STOPPED_SWITCH: "It was stopped by a kill switch.",
     Reason.STOPPED_LIMIT: "It was stopped because its job reached a limit.",
-    Reason.STOPPED_SESSION: "It was stopped because the program that asked for it was lost with its node.",
+    Reason.STOPPED_SESSION: "It was stopped because its program was lost with its node.",
 }
 
 # what an attempt may be told to stop for; one whose node was declared lost is no longer that node's own

@@ -77,7 +77,7 @@ SENTENCES: Final[dict[Why, str]] = {
     Why.CALL_ENDED: "Its one call did not succeed.",
     Why.CLIENT_CANCELLED: "The client that asked for it cancelled it.",
     Why.CLIENT_IDLE: "Its client made no call for 30 minutes.",
-    Why.SESSION_LOST: "The program that asked for it was lost with its node.",
+    Why.SESSION_LOST: "Its program was lost with its node.",
     Why.STARTED_AGAIN: "Its program was started again, since all it had called may be called again.",
     Why.STARTED_AGAIN_BY_PERSON: "A person had its program started again.",
     Why.FINISHED: "A person says that it is finished.",

@@ -48,6 +48,7 @@ def test_a_failed_programs_last_words_are_on_its_jobs_page() -> None:
     client = visitor(world)
     job = a_job(world)
     program(world, job)
-    ended(world, job, SessionEnd(3, errors="<b>no such order</b>"))
+    ended(world, job, SessionEnd(3, errors="Traceback:\n  line 3\n<b>no such order</b>"))
     page = text(client, f"/jobs/{ids.show(ids.JOB, job)}/")
     assert "with exit code 3" in page and "&lt;b&gt;no such order" in page
+    assert "Traceback:\n  line 3\n&lt;b&gt;no such order" in page, "a traceback keeps its lines"
