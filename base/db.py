@@ -138,6 +138,14 @@ def writing_tenant() -> UUID:
     return _writing().tenant
 
 
+def alone(doing: str) -> None:
+    """Let no other open `write` of the tenant that says the same go on from here until this one has ended.
+
+    For what is looked for and then added, such as a name that may be taken. Raises `NotInWrite`.
+    """
+    _told("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0)), oz0_now()", f"{writing_tenant()} {doing}")
+
+
 def before_commit(place: Last, act: Callable[[], None]) -> None:
     """Run `act` once at the end of the open `write`, still inside its transaction, in the order of `Last`."""
     _writing().before_commit.setdefault(place, act)

@@ -37,6 +37,7 @@ class Wanted:
 def make(*, tenant: UUID, way: Way, wanted: Wanted, secret: str, actor: Actor) -> UUID:
     """Add a channel; it tells of what is asked from now on. `secret` signs its webhooks. Raises `BadChannel`."""
     with db.write(tenant) as now:
+        db.alone("names a channel")
         if Channel.objects.filter(removed_at__isnull=True).count() >= MOST_CHANNELS:
             raise BadChannel(f"there are {MOST_CHANNELS} channels already: remove one first")
         row = Channel(tenant_id=tenant, way=way, since=now)
@@ -134,6 +135,7 @@ def drop_due(channel: Channel, why: str) -> int:
 def _fill(row: Channel, wanted: Wanted) -> None:
     now = db.must_write()
     row.name = read_name(wanted.name)
+    db.alone("names a channel")
     if Channel.objects.filter(name=row.name, removed_at__isnull=True).exclude(pk=row.pk).exists():
         raise BadChannel(f"there is a channel {row.name} already: choose another name")
     if row.way == Way.WEBHOOK:

@@ -27,6 +27,7 @@ def make(*, tenant: UUID, project: UUID, name: str, zone: str, unconfirmed: str,
     if unconfirmed not in set(Unconfirmed):
         raise BadProject("Say what becomes of amounts that nobody confirms.")
     with db.write(tenant) as now:
+        db.alone("names a budget")
         made = Project.objects.filter(agent="")
         if made.count() >= MOST:
             raise BadProject(f"There are {MOST} projects in this workspace already.")

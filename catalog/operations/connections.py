@@ -46,6 +46,7 @@ def make(*, tenant: UUID, name: str, url: str, allowed: Sequence[str], given: Gi
     if not _NAME.match(name):
         raise BadConnection("a name has small letters, digits, - and _, at most 64, such as archive")
     with db.write(tenant):
+        db.alone("names a connection")
         if named(name) is not None:
             raise BadConnection(f"there is a connection {name} already: change that one, or choose another name")
         return _make(name, url, allowed, given, actor)

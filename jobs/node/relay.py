@@ -61,8 +61,12 @@ class Relay:
     async def open(self) -> None:
         """Listen. The folder is this account's alone; the room is shown the socket."""
         self._folder = Path(tempfile.mkdtemp(prefix="oz0-"))
-        self._server = await asyncio.start_unix_server(self._serve, self.path, limit=HEAD)
-        Path(self.path).chmod(0o666)  # the program may run as another account  # noqa: ASYNC240
+        try:
+            self._server = await asyncio.start_unix_server(self._serve, self.path, limit=HEAD)
+            Path(self.path).chmod(0o666)  # the program may run as another account  # noqa: ASYNC240
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """Let nothing through any more."""

@@ -69,6 +69,7 @@ def save(*, tenant: UUID, url: str, allowed: Sequence[str], header: str, value: 
         raise BadExporter(f"at most {MOST_ALLOWED} places can be allowed")
     header = _header(header, value)
     with db.write(tenant) as now:
+        db.alone("sets the collector")
         row = Exporter.objects.select_for_update().first()
         before = None if row is None else _shown(row)
         row = row or Exporter(tenant_id=tenant, since=now, made_at=now)

@@ -44,6 +44,7 @@ class Wanted:
 def make(*, tenant: UUID, wanted: Wanted, secret: str, person: int, actor: Actor) -> UUID:
     """Add a hook whose events are signed by this secret, and whose jobs count as this person's. Raises `BadHook`."""
     with db.write(tenant) as now:
+        db.alone("names a hook")
         if Hook.objects.exclude(standing=Standing.REMOVED).count() >= MOST:
             raise BadHook(f"There are {MOST} hooks already: remove one first.")
         row = Hook(tenant_id=tenant, standing=Standing.ON)
@@ -160,6 +161,7 @@ def _secret(row: Hook, secret: str) -> None:
 
 def _fill(row: Hook, wanted: Wanted, person: int, now: datetime) -> None:
     """Set what was asked for. Raises `BadHook`."""
+    db.alone("names a hook")
     name = " ".join(wanted.name.split())
     taken = Hook.objects.filter(name=name).exclude(pk=row.pk).exclude(standing=Standing.REMOVED)
     if why_not := why_not_start(operator=may_here(person, Role.OPERATOR)):

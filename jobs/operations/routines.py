@@ -52,6 +52,7 @@ class Wanted:
 def make(*, tenant: UUID, wanted: Wanted, person: int, actor: Actor) -> UUID:
     """Add a routine whose jobs count as this person's. Raises `BadRoutine`."""
     with db.write(tenant) as now:
+        db.alone("names a routine")
         if Routine.objects.exclude(standing=Standing.REMOVED).count() >= MOST:
             raise BadRoutine(f"There are {MOST} routines already: remove one first.")
         row = Routine(tenant_id=tenant, standing=Standing.ON)
@@ -234,6 +235,7 @@ def _schedule(row: Routine) -> Schedule:
 
 def _fill(row: Routine, wanted: Wanted, person: int, now: datetime) -> None:
     """Set what was asked for. Raises `BadRoutine`."""
+    db.alone("names a routine")
     name = " ".join(wanted.name.split())
     taken = Routine.objects.filter(name=name).exclude(pk=row.pk).exclude(standing=Standing.REMOVED)
     if why_not := why_not_start(operator=may_here(person, Role.OPERATOR)):

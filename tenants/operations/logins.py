@@ -7,8 +7,11 @@ What is asked for is no secret, so it is bound to the one who asked: the token i
 import hashlib
 import hmac
 import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from ipaddress import ip_address, ip_network
 from typing import Final
 from uuid import UUID
 
@@ -23,6 +26,8 @@ GOOD_FOR: Final = timedelta(minutes=10)
 DAYS: Final = 90
 MOST_OPEN: Final = 1_000  # at a time, of everybody
 MOST_OF_ADDRESS: Final = 20
+NARROW: Final = {4: 32, 6: 64}  # bits of a network by IP version: what one household or machine has
+WIDE: Final = {4: 24, 6: 48}  # what one customer has, who can ask from each address of it
 LONGEST_MACHINE: Final = 80
 CODE: Final = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels, so that it spells nothing, and nothing that looks like another
 CODE_LENGTH: Final = 8
@@ -68,14 +73,33 @@ def ask(*, challenge: str, code: str, machine: str, address: str) -> Asked:
     with db.durable() as now:
         LoginAsk.objects.filter(expires_at__lt=now - GOOD_FOR).delete()
         waiting = LoginAsk.objects.filter(expires_at__gt=now, answered_at__isnull=True)
-        if waiting.filter(address=address)[:MOST_OF_ADDRESS].count() >= MOST_OF_ADDRESS:
+        open_ones = list(waiting.order_by("asked_at").values_list("pk", "address"))
+        mine = _network(address, NARROW)
+        if sum(_network(other, NARROW) == mine for _, other in open_ones) >= MOST_OF_ADDRESS:
             raise TooMany("this address asks for too many at a time: answer those, or wait ten minutes")
-        if waiting[:MOST_OPEN].count() >= MOST_OPEN:
-            raise TooMany("too many are being asked for just now: wait ten minutes")
+        if len(open_ones) >= MOST_OPEN:
+            _make_room(open_ones)
         row = LoginAsk.objects.create(
             code=code, challenge=challenge, machine=machine, address=address, asked_at=now, expires_at=now + GOOD_FOR
         )
     return Asked(row.pk, row.expires_at)
+
+
+def _make_room(open_ones: Sequence[tuple[UUID, str]]) -> None:
+    """Drop the oldest of the network that asks for the most: who floods makes room, and nobody else is kept out."""
+    networks = Counter(_network(address, WIDE) for _, address in open_ones)
+    flooding = networks.most_common(1)[0][0]
+    oldest = next(pk for pk, address in open_ones if _network(address, WIDE) == flooding)
+    LoginAsk.objects.filter(pk=oldest, answered_at__isnull=True).delete()
+
+
+def _network(address: str, prefixes: Mapping[int, int]) -> str:
+    """The network of this size that the address is of; the address itself where it is none."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    return str(ip_network(f"{found}/{prefixes[found.version]}", strict=False))
 
 
 def answer(*, ask: UUID, seat: Seat, allow: bool, actor: Actor) -> LoginAsk:

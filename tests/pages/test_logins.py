@@ -133,3 +133,17 @@ def test_what_makes_no_sense_is_refused_in_words_and_an_address_asks_for_so_many
     asked("m" * 500)
     assert post("/login/", challenge=CHALLENGE).status_code == 429
     assert sorted(LoginAsk.objects.values_list("machine", flat=True)) == ["a machine with spaces", "m" * 80]
+
+
+def test_a_network_that_asks_for_all_there_may_be_makes_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logins, "MOST_OPEN", 4)
+    monkeypatch.setattr(logins, "MOST_OF_ADDRESS", 3)
+    ours: dict[str, str] = {"challenge": CHALLENGE, "code": "BCDFGHJK"}
+    first = logins.ask(machine="first", address="2001:db8:1:1::1", **ours)
+    floods = [logins.ask(machine=f"flood {n}", address=f"2001:db8:2:{n}::1", **ours) for n in range(3)]
+    late = logins.ask(machine="late", address="192.0.2.7", **ours)
+    assert set(LoginAsk.objects.values_list("pk", flat=True)) == {first.id, floods[1].id, floods[2].id, late.id}
+    monkeypatch.setattr(logins, "MOST_OPEN", 100)
+    with pytest.raises(logins.TooMany):
+        for n in range(4):
+            logins.ask(machine="one household", address=f"2001:db8:3:3::{n}", **ours)
