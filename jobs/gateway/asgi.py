@@ -108,7 +108,7 @@ class Gateway:
         limit = self._paces.limit
         if message is None:
             later = {"retry-after": str(wait)}
-            await _refuse(send, Refused(HTTPStatus.TOO_MANY_REQUESTS, texts.too_often(limit, wait), **later))
+            await _refuse(send, Refused(HTTPStatus.TOO_MANY_REQUESTS, texts.asks_too_often(limit, wait), **later))
             return True
         told = paces.too_often(message, limit=limit, wait=wait, modern=modern)
         if told is None:
@@ -201,4 +201,4 @@ async def _refuse(send: Send, refused: Refused) -> None:
 async def _send(send: Send, status: int, headers: Mapping[str, str], told: Mapping[str, Any]) -> None:
     raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})
-    await send({"type": "http.response.body", "body": json.dumps(told, ensure_ascii=False).encode()})
+    await send({"type": "http.response.body", "body": json.dumps(told).encode()})

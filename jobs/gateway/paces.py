@@ -7,6 +7,7 @@ from math import ceil
 from typing import Any, Final
 from uuid import UUID
 
+from catalog.rules.platform import RESULT
 from jobs.rules import texts
 from tenants.rules.pace import pace
 
@@ -35,11 +36,18 @@ class Paces:
         return 0 if found.allowed else ceil(found.wait)
 
 
+def _looks_up(params: Any) -> bool:
+    """Whether a call asks for one that is made already: by `oz.result`, or going on with it."""
+    if not isinstance(params, Mapping):
+        return False
+    return params.get("requestState") is not None or params.get("name") == RESULT.name
+
+
 def too_often(message: Mapping[str, Any], *, limit: int, wait: int, modern: bool) -> tuple[int, dict[str, Any]] | None:
     """The HTTP status and the body that a request is answered which came too soon; None for what is no request.
 
     A call is told so that its model reads it, in a result; anything else by an error. Notices, such as a cancel, are
-    answered by nobody and cost little.
+    answered by nobody and cost little. What asks for a call that is made already says nothing of that call.
     """
     number = message.get("id")
     if not isinstance(number, int | str) or isinstance(number, bool):
@@ -47,9 +55,9 @@ def too_often(message: Mapping[str, Any], *, limit: int, wait: int, modern: bool
     whole: dict[str, Any] = {"jsonrpc": "2.0", "id": number}
     if message.get("method") != "tools/call":
         return 429, whole | {
-            "error": {"code": TOO_OFTEN, "message": texts.too_often(limit, wait), "data": {"retryAfter": wait}}
+            "error": {"code": TOO_OFTEN, "message": texts.asks_too_often(limit, wait), "data": {"retryAfter": wait}}
         }
-    text = f"This call was not made. {texts.too_often(limit, wait)}"
+    text = texts.too_often(limit, wait, looks_up=_looks_up(message.get("params")))
     meta = {"oz0/retryable": True, "oz0/retry_after": wait}
     result = {"content": [{"type": "text", "text": text}], "isError": True, "_meta": meta}
     return 200, whole | {"result": result | ({"resultType": "complete"} if modern else {})}

@@ -108,7 +108,9 @@ class Face:
             self._closed(exchange)
             return answers.not_taken(str(error))
         except asyncio.CancelledError:
-            raise  # `_heard_late` closes it
+            if params.request_state is not None or params.name == RESULT.name:
+                self._closed(exchange)  # of a call that is being taken in `_heard_late` does
+            raise
         except BaseException:
             self._closed(exchange)
             raise

@@ -15,7 +15,7 @@ from catalog.rules.kept_agents import Unreadable, from_json
 from catalog.rules.switching import Mode
 from jobs.models import Call, Hold, Job, JobCounter, Starter
 from jobs.operations import bodies, events, intake, moves
-from jobs.queries import locks
+from jobs.queries import locks, runs
 from jobs.rules.permits import may_ask_again
 from jobs.rules.states import JOB_FINAL, CallState, HoldKind, JobState
 from jobs.rules.turns import Wanted
@@ -59,9 +59,10 @@ def ask_again(*, call_id: UUID, person: int) -> Asked:
     if job.state == JobState.CANCELLING:
         raise CannotAsk("its job is being stopped; ask again once it has ended")
     lives = job.state not in JOB_FINAL
-    same_run = lives and call.run_number == job.run_number
-    _readable(job.agent if same_run else functions.current_agent(job.agent_name))
-    into = job if same_run else _job_for(call, job, person)
+    # a later run whose model is told of what came before is told of this, too; what a program began anew is not
+    here = lives and (call.run_number == job.run_number or bool(runs.summary_before(job, job.run_number)))
+    _readable(job.agent if here else functions.current_agent(job.agent_name))
+    into = job if here else _job_for(call, job, person)
     wanted = Wanted(call.model_name, bodies.arguments_of(call), "")
     (new,) = intake.submit(job=into, turn=None, wanted=[wanted], now=now, again_of=call.pk)
     return _asked(new, job)

@@ -33,7 +33,12 @@ def continue_as_new(*, client: Client, arguments: Any) -> str:
             intake.changed_input(spec, job.input, changed)
         except intake.CannotStart as error:
             raise NotTaken(f"Nothing was changed: {error}") from error
-        session.continues = masking.value({"input": changed, "note": asked.get("note", "")})
-        SESSIONS.update(session.pk, {"continues": session.continues})
-        events.record(job.pk, "session.continues", session=session.number, incarnation=session.incarnation)
+        kept, note = masking.value(changed), masking.text(asked.get("note", ""))
+        if masking.MARKER in (kept, note):
+            raise NotTaken("Nothing was changed: what it holds cannot be kept just now. Ask once more in a while.")
+        first, continues = session.continues is None, {"input": kept, "note": note}
+        if continues != session.continues:
+            SESSIONS.update(session.pk, {"continues": continues})
+        if first:
+            events.record(job.pk, "session.continues", session=session.number, incarnation=session.incarnation)
     return texts.CONTINUES

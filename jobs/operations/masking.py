@@ -23,6 +23,7 @@ from tenants.operations import masks, vault
 from tenants.operations.masks import MARKER, CannotMask
 
 __all__ = [
+    "MARKER",
     "CannotMask",
     "keep",
     "marked",

@@ -193,7 +193,7 @@ def settle(
         turn = locks.turn(turn_id)
         if job is None or turn is None or turn.state != TurnState.ASKED or turn.asked != asked:
             return False
-        match as_summary(outcome) if turn.sums_up else outcome:
+        match _kept_summary(outcome) if turn.sums_up else outcome:
             case TurnBusy() as busy:
                 _busy(job, turn, busy, jitter)
             case TurnFailed() as failed:
@@ -224,6 +224,14 @@ def settle(
             TURNS.update(turn.pk, {"to_confirm": [*turn.to_confirm, told.as_json()]})
         events.judge_later(job.pk)
     return True
+
+
+def _kept_summary(outcome: TurnOutcome) -> TurnOutcome:
+    """A summary that can be used and kept; or why it is none."""
+    found = as_summary(outcome)
+    if isinstance(found, TurnAnswer) and masking.text(storable(found.say)) == masking.MARKER:
+        return TurnFailed("secrets could not be taken out of it, so it was not kept", usage=found.usage)
+    return found
 
 
 def _busy(job: Job, turn: Turn, busy: TurnBusy, jitter: float) -> None:

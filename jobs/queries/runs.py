@@ -22,6 +22,13 @@ from jobs.rules.why import Why
 
 MOST_LINES: Final = 40  # calls of earlier runs that a run's model is told of one by one
 MOST_OF_A_PROGRAM: Final = 500  # that a harness's program is told of
+MATTERS: Final = Case(  # which calls are told of first, where not all are
+    When(effect=Effect.MAYBE, then=0),
+    When(state__in=[CallState.HAPPENED, CallState.REFUSED], then=1),
+    When(~Q(state=CallState.SUCCEEDED), then=2),
+    default=3,
+    output_field=SmallIntegerField(),
+)
 TOLD_LONGEST: Final = 2_000  # characters of what came of each
 
 
@@ -66,13 +73,12 @@ def begun_with(job: Job, run: int) -> tuple[str, ...]:
     if not summary:
         return ()
     calls = telling(job, run)
-    unclear = Q(effect=Effect.MAYBE) | ~Q(state=CallState.SUCCEEDED)
-    first = Case(When(unclear, then=0), default=1, output_field=SmallIntegerField())
-    shown = list(calls.select_related("arguments_body").order_by(first, "-run_number", "-activity")[:MOST_LINES])
+    shown = list(calls.select_related("arguments_body").order_by(MATTERS, "-run_number", "-activity")[:MOST_LINES])
     rest = calls.exclude(pk__in=[call.pk for call in shown]).order_by()
     others = dict(rest.values_list("model_name").annotate(Count("pk")))
+    unclear = rest.filter(effect=Effect.MAYBE).count()
     lines = [_line(call) for call in sorted(shown, key=lambda call: (call.run_number, call.activity))]
-    return texts.begun_with(summary, lines, others, _taint_before(job, run))
+    return texts.begun_with(summary, lines, others, _taint_before(job, run), unclear=unclear)
 
 
 def summary_before(job: Job, run: int) -> str:
@@ -118,7 +124,7 @@ class Begun:
     """What a harness's program is told of the runs before its own.
 
     `note` is the one that the program before it left, `calls` what came of those which changed something or may have,
-    the newest of them, and `left_out` how many more there were.
+    first those nobody is sure of and then the newest of them, and `left_out` how many more there were.
     """
 
     run: int
@@ -133,11 +139,12 @@ def begun_of_program(job: Job, run: int) -> Begun | None:
         return None
     before = Session.objects.filter(job=job, run_number=run - 1).order_by("-number").first()
     note = before.continues.get("note", "") if before is not None and before.continues else ""
-    found = list(telling(job, run)[: MOST_OF_A_PROGRAM + 1])
+    found = list(telling(job, run).order_by(MATTERS, "-run_number", "-activity")[: MOST_OF_A_PROGRAM + 1])
     left_out = 0
     if len(found) > MOST_OF_A_PROGRAM:
         left_out = telling(job, run).count() - MOST_OF_A_PROGRAM
-    calls = [_told(call) for call in reversed(found[:MOST_OF_A_PROGRAM])]
+    shown = sorted(found[:MOST_OF_A_PROGRAM], key=lambda call: (call.run_number, call.activity))
+    calls = [_told(call) for call in shown]
     return Begun(run, note, calls, left_out)
 
 

@@ -34,6 +34,8 @@ def as_summary(outcome: TurnOutcome) -> TurnOutcome:
     why = ""
     if outcome.wanted:
         why = "the model called functions instead of writing it; none of them was made"
+    elif not outcome.say.strip():
+        why = "it is empty"
     elif len(outcome.say) > LONGEST_SUMMARY:
         why = f"it is {len(outcome.say):,} characters long, and may have {LONGEST_SUMMARY:,}"
     return TurnFailed(why, usage=outcome.usage) if why else outcome

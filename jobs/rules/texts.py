@@ -69,10 +69,13 @@ def _cut(text: str) -> str:
     return flat if len(flat) <= RECORD_SHOWN else f"{flat[:RECORD_SHOWN]}… ({len(flat):,} characters in all)"
 
 
-def begun_with(summary: str, record: Sequence[str], others: Mapping[str, int], taint: str) -> tuple[str, str]:
+def begun_with(
+    summary: str, record: Sequence[str], others: Mapping[str, int], taint: str, *, unclear: int = 0
+) -> tuple[str, str]:
     """What a run reads of those before it (RULES G3): the studio's own record, and the model's summary of the last.
 
-    `others` counts by name the calls that the record has no line for; `taint` is the manual that tainted the job.
+    `others` counts by name the calls that the record has no line for, and `unclear` how many of them may have happened;
+    `taint` is the manual that tainted the job.
     """
     lines = ["This job goes on from an earlier conversation, which had become too long."]
     if record:
@@ -85,7 +88,9 @@ def begun_with(summary: str, record: Sequence[str], others: Mapping[str, int], t
         lines.append("By the studio's own record no call of the earlier conversations changed anything.")
     if others:
         rest = ", ".join(f"{name} {count:,} times" for name, count in sorted(others.items()))
-        lines.append(f"Before those it had also called, and was answered: {rest}.")
+        lines.append(f"Of these earlier calls this record has no line: {rest}.")
+    if unclear:
+        lines.append(f"Of {unclear:,} of them nobody knows whether they happened: do not make them again.")
     if taint:
         lines.append(f"The job is tainted: in an earlier conversation it read {taint}, another plugin's manual.")
     return "\n".join(lines), f"All of this text is your own summary of the conversation before this one:\n\n{summary}"
@@ -103,7 +108,16 @@ def pending(call: str, state: CallState) -> str:
     return f"{now}. Do not make it again: ask for its result later with oz__result, call {call}."
 
 
-def too_often(limit: int, wait: int) -> str:
+def too_often(limit: int, wait: int, *, looks_up: bool) -> str:
+    """What the model reads of a call that came too soon. One that only `looks_up` an earlier call undoes nothing."""
+    if looks_up:
+        first = "Its result was not looked up. The call itself stands as it was: do not make it again."
+    else:
+        first = "This call was not made."
+    return f"{first} {asks_too_often(limit, wait)}"
+
+
+def asks_too_often(limit: int, wait: int) -> str:
     """What a client is told that asks more often than it may."""
     return f"This token asks too often: its pace is {limit:,} times a minute. Try again in {wait} s."
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,9 +14,11 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from base import ids
-from jobs.gateway import asgi, pages
+from catalog.rules.estimates import Definition
+from jobs.gateway import asgi, paces, pages
 from jobs.gateway.asgi import Gateway
 from jobs.models import Call
+from jobs.operations.outside import Offered
 from jobs.queries import outside as queries
 from jobs.rules.states import CallState
 from tests.builders import see
@@ -211,3 +214,71 @@ def test_a_token_that_asks_too_often_is_told_when_to_come_again_and_nothing_is_c
     assert (long.status_code, heard.status_code, free.status_code) == (429, 202, 200)
     assert said.startswith("This token asks too often: its pace is 6 times a minute. Try again in ")
     assert shop.calls() == []
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"name": "oz__result", "arguments": {"call": "call_01m8q8ga85ehasgrp0fv148rj4"}},
+        {"name": "shop__note", "arguments": {"text": "x"}, "requestState": "of the call that waits"},
+    ],
+    ids=["oz__result", "a round"],
+)
+def test_a_token_that_asks_too_often_for_a_call_already_made_is_not_told_that_nothing_was_made(
+    params: dict[str, Any],
+) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    told = paces.too_often(message, limit=6, wait=9, modern=True)
+    assert told is not None
+    text = told[1]["result"]["content"][0]["text"]
+    assert text.startswith("Its result was not looked up. The call itself stands as it was: do not make it again.")
+    assert "not made" not in text
+
+
+def test_the_studios_own_tools_are_in_the_first_page_whatever_comes_before_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pages, "LISTED", 2)
+    names = ("billing__charge", "oz__continue", "oz__result", "shop__note")
+    offered = [Offered(Definition(name, "", {}), {}) for name in names]
+    first = pages.page_of(offered, "")
+    second = pages.page_of(offered, pages.listed_until(first.next_cursor))
+    assert [[one.name for one in page.tools] for page in (first, second)] == [
+        ["oz__continue", "oz__result"],
+        ["billing__charge", "shop__note"],
+    ]
+    assert second.next_cursor is None
+
+
+def test_a_client_that_goes_while_its_call_is_looked_up_leaves_no_exchange_behind(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later request of the same number is cancelled by its number alone (RULES G6)."""
+    token = a_token(shop.world)
+    looked, go_on = threading.Event(), threading.Event()
+
+    def slow(*given: Any) -> None:
+        looked.set()
+        go_on.wait(20)
+
+    monkeypatch.setattr(queries, "answered", slow)
+
+    async def talk() -> int:
+        async with a_gateway() as gateway, at(gateway, token) as http:
+            names = await begun(http, MODERN) | {"Mcp-Method": "tools/call", "Mcp-Name": "oz__result"}
+            call = {"name": "oz__result", "arguments": {"call": ids.show(ids.CALL, ids.new())}}
+            params = listing(None, MODERN)["params"] | call
+            message = {"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": params}
+            asking = asyncio.ensure_future(http.post("/mcp/", json=message, headers=names))
+            assert await asyncio.to_thread(looked.wait, 20), "it was never looked up"
+            assert gateway._face._open, "the control: it is open while it is looked up"
+            asking.cancel()
+            for _ in range(200):
+                await asyncio.sleep(0.05)
+                if not gateway._face._open:
+                    break
+            left = len(gateway._face._open)
+            go_on.set()
+            return left
+
+    assert asyncio.run(talk()) == 0

@@ -18,6 +18,7 @@ from jobs.operations.outside import Client, NotTaken
 from jobs.rules.orders import End
 from jobs.rules.sessions import SessionEnd, SessionOrder
 from jobs.rules.states import JobState, SessionState
+from tenants.operations import masks
 from tenants.operations.invitations import hash_of
 from tenants.queries.tokens import bearer
 from tests.builders import (
@@ -90,6 +91,30 @@ def continues(client: Client, **arguments: Any) -> str:
 def given(order: SessionOrder) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(order.given)
     return found
+
+
+def test_what_it_leaves_for_its_next_run_is_kept_without_secrets_or_not_at_all_and_noted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = a_program_world()
+    job = a_job(world)
+    _, client = begun(world, job, "a")
+    made(world, called(client, "charge", {"amount": 5}), an_outcome(End.ANSWERED))
+    with monkeypatch.context() as patch:
+
+        def cannot(tenant: UUID) -> Any:
+            raise masks.CannotMask("a secret does not open")
+
+        patch.setattr(masks, "of", cannot)
+        for arguments in ({"note": "June is done."}, {"input": {"month": "07"}}):
+            with pytest.raises(NotTaken, match="cannot be kept just now"):
+                continues(client, **arguments)
+    assert the_newest(world, job).continues is None
+    for note in ("June is done.", "June is done.", "July, too."):
+        continues(client, note=note)
+    assert the_newest(world, job).continues == {"input": {}, "note": "July, too."}
+    with db.read(world.tenant):
+        assert Event.objects.filter(job_id=job, kind="session.continues").count() == 1
 
 
 @pytest.mark.rule("G3")

@@ -9,10 +9,10 @@ from django.db import IntegrityError
 
 from approvals.models import Way
 from approvals.operations import channels
-from approvals.operations.channels import BadChannel
+from approvals.rules.channels import BadChannel
 from base import db, ids
+from budgets.errors import BadProject
 from budgets.operations import projects
-from budgets.operations.projects import BadProject
 from catalog.operations import connections
 from catalog.operations.connections import BadConnection, Given
 from jobs.operations import exporting, hooks, routines

@@ -18,11 +18,13 @@ from catalog.rules.kept_agents import as_json
 from jobs.models import Call, Event, Job, Turn
 from jobs.operations import nodes, turns
 from jobs.operations.holds import Answer
+from jobs.queries import runs
 from jobs.rules import texts
 from jobs.rules.orders import End
 from jobs.rules.runs import LONGEST_SUMMARY
 from jobs.rules.states import CallState, Effect, JobState, TurnState
 from jobs.rules.turns import TurnAnswer, TurnFailed, TurnOrder, TurnOutcome, Wanted
+from tenants.operations import masks
 from tenants.rules.who import Actor
 from tests.builders import (
     World,
@@ -165,6 +167,29 @@ def test_of_very_many_calls_the_unclear_ones_are_told_and_the_others_counted() -
     assert "shop__note 6 times" in record
 
 
+@pytest.mark.rule("G3")
+def test_of_very_many_calls_the_record_has_first_what_nobody_knows_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = a_modelled_world(turns=2)
+    job = a_job(world)
+    (call,) = a_turn(world, job, "note")
+    order = an_order(world, call)
+    a_switch(world, Scope.FUNCTION, "shop.note")
+    settle(world, order, an_outcome(End.STOPPED))
+    assert see(world, Call, call).effect == Effect.MAYBE
+    for failing in a_turn(world, job, "charge", "charge", "charge"):
+        made(world, failing, an_outcome(End.ANSWERED, text="no such account", is_error=True))
+    summed_up(world, job)
+    with db.read(world.tenant):
+        row = Job.objects.get(pk=job)
+        monkeypatch.setattr(runs, "MOST_LINES", 1)
+        one_line = runs.begun_with(row, 1)[0]
+        monkeypatch.setattr(runs, "MOST_LINES", 0)
+        none = runs.begun_with(row, 1)[0]
+    assert "\n- shop__note" in one_line and "shop__charge 3 times" in one_line
+    assert "nobody knows" not in one_line and "was answered: shop__" not in one_line
+    assert "Of 1 of them nobody knows whether they happened: do not make them again." in none
+
+
 @pytest.mark.rule("M3")
 def test_a_taint_stays_with_the_job_and_the_next_run_is_told_of_it(tmp_path: Path) -> None:
     world = a_world_with_manuals(tmp_path)
@@ -284,6 +309,51 @@ def test_a_call_that_a_person_asks_for_again_meanwhile_keeps_its_run_until_it_is
     made(world, look.pk, an_outcome(End.ANSWERED))
     summed_up(world, job)
     assert "never" in asked(world, job).begun_with[0]
+
+
+@pytest.mark.rule("A8")
+def test_a_call_that_a_person_asks_for_again_after_the_job_went_on_anew_is_told_to_its_model(
+    move_clock: Callable[[timedelta], None],
+) -> None:
+    world = a_modelled_world()
+    job = a_job(world)
+    (call,) = a_turn(world, job, "refund")
+    hold = the_hold(world, call).pk
+    with db.write(world.tenant):
+        Job.objects.update(deadline_at=None)
+    move_clock(timedelta(hours=24, seconds=1))
+    swept(lose_nodes=False)
+    summed_up(world, job)
+    assert see(world, Job, job).run_number == 1
+    order = asked(world, job)
+    who = Person(Decider(world.person, "admin"), Actor("pat", "link, 127.0.0.1", world.person))
+    again = later.ask_again(tenant=world.tenant, hold_id=hold, person=who)
+    assert (again.job_id, again.new_job, see(world, Call, again.call_id).run_number) == (job, False, 1)
+    said(world, order, TurnAnswer("I wait."))
+    answered(world, the_hold(world, again.call_id).pk, Answer.DENY, "never")
+    order = asked(world, job)
+    assert len(order.notes) == 1 and "never" in order.notes[0]
+
+
+@pytest.mark.rule("A14")
+@pytest.mark.parametrize("words", ["All is well.", "  "], ids=["that cannot be masked", "of blanks"])
+def test_a_summary_that_cannot_be_kept_loses_nothing_of_its_run(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = a_modelled_world()
+    job = a_job(world)
+    noted(world, job, "note")
+    order = asked(world, job)
+    assert order.sums_up
+    with monkeypatch.context() as patch:
+        if words.strip():
+            patch.setattr(masks, "of", cannot_mask)
+        said(world, order, TurnAnswer(words))
+    row = see(world, Job, job)
+    assert (row.run_number, row.state, see(world, Turn, order.turn_id).state) == (0, JobState.RUNNING, TurnState.FAILED)
+    assert (asked(world, job).sums_up, see(world, Job, job).run_number) == (False, 0)
+
+
+def cannot_mask(tenant: UUID) -> Any:
+    raise masks.CannotMask("a secret does not open")
 
 
 @pytest.mark.rule("G2")
