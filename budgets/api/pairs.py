@@ -82,7 +82,7 @@ def renew(request: HttpRequest, sent: RenewIn) -> Any:
 
 def _named(project: str) -> Q:
     try:
-        return Q(pk=ids.parse(ids.PROJECT, project))
+        return Q(pk=ids.parse(ids.PROJECT, project), agent="")  # an agent's is the studio's own to spend from
     except ids.BadId:
         return Q(name=project, agent="")
 

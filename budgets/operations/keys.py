@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from django.db.models import Q
+
 from base import db
 from budgets.errors import BadProject
 from budgets.models import Key, Project
@@ -122,7 +124,8 @@ def admit(*, tenant: UUID, key: UUID, limit: int) -> Pace | None:
 
 
 def _kept(project: Project, secret: str, name: str, scope: KeyScope, actor: Actor, now: datetime) -> Key:
-    if Key.objects.filter(project=project, revoked_at__isnull=True).count() >= MOST_LIVE:
+    live = Key.objects.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now), project=project, revoked_at=None)
+    if live.count() >= MOST_LIVE:
         raise BadProject(f"{project.name} has {MOST_LIVE} keys: revoke those that are not used any more first.")
     assert actor.user_id is not None  # noqa: S101 - the system makes no key
     return Key.objects.create(

@@ -11,6 +11,7 @@ from budgets.rules.words import Period
 
 NOTHING: Final = Decimal(0)
 _KEYS: Final = "(('hour', %s::timestamptz), ('day', %s::timestamptz), ('month', %s::timestamptz))"
+_HERE: Final = f"SELECT count(*) FROM budgets_tally WHERE project_id = %s AND (period, starts_at) IN {_KEYS}"  # noqa: S608
 _LOCK: Final = f"""
 SELECT period, reserved + in_doubt + spent FROM budgets_tally
 WHERE project_id = %s AND (period, starts_at) IN {_KEYS}
@@ -27,15 +28,17 @@ WHERE project_id = %s AND (period, starts_at) IN {_KEYS}
 
 
 def lock(project: UUID, starts: Mapping[Period, datetime]) -> Mapping[Period, Decimal]:
-    """Take the periods that begin at these moments for the rest of the open write; what is counted in each of them."""
+    """Take the periods that begin at these moments for the rest of the open write; what is counted in each of them.
+
+    What is missing is added before any is locked: who held some while it waited for another could wait in a circle.
+    """
     asked = [project, *(starts[period] for period in Period)]
-    found = prepared.fetch(_LOCK, asked)
-    if len(found) < len(Period):
+    here = prepared.fetch_one(_HERE, asked)
+    if here is None or here[0] < len(Period):
         for period in Period:
             name = uuid5(project, f"{period} {starts[period].isoformat()}")
             prepared.change(_BEGIN, [name, db.writing_tenant(), project, period.value, starts[period]])
-        found = prepared.fetch(_LOCK, asked)
-    return {Period(period): amount for period, amount in found}
+    return {Period(period): amount for period, amount in prepared.fetch(_LOCK, asked)}
 
 
 def add(

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Count, Q
+from django.db.models import Case, Count, Q, When
 
 from base import db, ids
 from budgets.models import Item, Key, Limit, Operation, Project, Reservation, SpendEvent, Tally
@@ -20,6 +20,7 @@ from budgets.rules.words import OPEN, ItemState, LimitMode, Period, ReservationS
 OPERATIONS: Final = 25  # on a page
 AMOUNTS: Final = 50
 EVENTS: Final = 10
+KEYS: Final = 300  # the live ones come first, of which there are fewer
 NOTHING: Final = Decimal(0)
 
 
@@ -212,7 +213,8 @@ def project_page(tenant: UUID, project: UUID, *, before: UUID | None = None) -> 
         if before is not None:
             operations = operations.filter(pk__lt=before)
         listed = list(operations.select_related("key")[: OPERATIONS + 1])
-        keys = Key.objects.filter(project=found).select_related("person").order_by("-made_at")
+        over = Case(When(Q(revoked_at__isnull=False) | Q(expires_at__lte=now), then=1), default=0)
+        keys = Key.objects.filter(project=found).select_related("person").order_by(over, "-made_at")
         events = SpendEvent.objects.filter(project=found).order_by("-pk")[:EVENTS]
         return ProjectPage(
             row=row,
@@ -223,7 +225,7 @@ def project_page(tenant: UUID, project: UUID, *, before: UUID | None = None) -> 
             more_amounts=len(open_amounts) > AMOUNTS,
             operations=_operations(listed[:OPERATIONS]),
             next=str(listed[OPERATIONS - 1].pk) if len(listed) > OPERATIONS else "",
-            keys=[_key(key, now) for key in keys[:100]],
+            keys=[_key(key, now) for key in keys[:KEYS]],
             events=[_event(event) for event in events],
             now=now,
         )

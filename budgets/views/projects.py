@@ -107,7 +107,10 @@ def rotate_key(request: HttpRequest, shown: str) -> HttpResponse:
     """Make another like it, which is shown this once; the old one counts for a day more."""
     seat, secret = seat_with(request, Role.ADMIN), _secret()
     key = _id(ids.BUDGET_KEY, shown)
-    name = keys.rotate(tenant=seat.tenant, key=key, secret=secret, actor=actor_of(request))
+    try:
+        name = keys.rotate(tenant=seat.tenant, key=key, secret=secret, actor=actor_of(request))
+    except BadProject as error:
+        return _project(request, pages.project_of_key(seat.tenant, key), error=str(error), status=422)
     if name is None:
         raise Http404
     return _made(request, pages.project_of_key(seat.tenant, key), name, secret)

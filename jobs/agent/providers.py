@@ -252,7 +252,9 @@ def _failure(error: "AgentRunError", door: Transport, named: ModelName) -> TurnO
         why = seen.trouble or f"{who} answered {seen.status}{_said(_detail(error))}"
         return TurnBusy(why, wait=error.retry_after, went_out=seen.went_out and seen.status != 429)
     if isinstance(error, ModelAPIError):
-        return TurnFailed(f"{who} refused the request ({seen.status}){_said(_detail(error))}", charged=False)
+        refused = 300 <= (seen.status or 0) < 500 and seen.status != 408  # what broke later may have been worked on
+        charged = seen.went_out and not refused
+        return TurnFailed(f"{who} refused the request ({seen.status}){_said(_detail(error))}", charged=charged)
     return TurnFailed(f"{who} answered what cannot be read: {' '.join(str(error).split())[:300]}")
 
 

@@ -80,14 +80,19 @@ def _of_moment(drawn: UUID, now: datetime) -> UUID:
 def tell(*, tenant: UUID, agent: str, turn_id: UUID, told: Sequence[Settled]) -> None:
     """Confirm what these requests have cost, once; then their turn has nothing more to tell of them.
 
-    Safe to be done again. What the journal does not take any more stays as it is there.
+    Safe to be done again. What the journal does not take any more stays as it is there; what it does not take just now
+    is told later.
     """
+    over = []
     for one in told:
         try:
             agents.confirm(tenant=tenant, agent=agent, reservation=one.reservation, used=one.used)
-        except errors.Refused as error:
+        except (errors.Expired, errors.NotFound, errors.Conflict) as error:
             log.warning("what turn %s has cost was not confirmed: %s", turn_id, error)
-    over = [one.as_json() for one in told]
+        except errors.Refused as error:
+            log.warning("what turn %s has cost is confirmed later: %s", turn_id, error)
+            continue
+        over.append(one.as_json())
     with db.write(tenant):
         turn = locks.turn(turn_id)
         if turn is not None and turn.to_confirm:

@@ -13,6 +13,7 @@ from catalog.rules.model_names import OPENAI, OPENAI_CHAT, ModelName
 from jobs.rules import texts
 from jobs.rules.turns import TurnAnswer, TurnBusy, TurnDenied, TurnFailed, TurnOrder, TurnOutcome
 
+MOST_TOKENS: Final = 10**12  # that a request can have used, as the journal counts
 BEFORE_ITS_END: Final = timedelta(seconds=10)  # of a reservation's authority, after which no request is begun with it
 FOR_A_MESSAGE: Final = 8  # tokens that a provider puts around each
 MORE_BY: Final = 1.1  # other models count up to a tenth more (catalog.rules.estimates)
@@ -82,12 +83,19 @@ def begin_within() -> float:
 def settled(outcome: TurnOutcome, order: TurnOrder, named: ModelName, reservation: UUID) -> Settled | None:
     """How the journal is told of a request's end; None when nobody knows what it cost, so that it stays in doubt."""
     match outcome:
+        case TurnAnswer(usage=usage) | TurnFailed(usage=usage) if not _is_credible(usage):
+            return None
         case TurnAnswer(usage=usage) | TurnFailed(usage=usage) if usage.get("input_tokens"):
             return Settled(reservation, _used(order, named, usage))
         case TurnFailed(charged=False) | TurnBusy(went_out=False):
             return Settled(reservation, _used(order, named, {}))
         case TurnAnswer() | TurnFailed() | TurnBusy() | TurnDenied():
             return None
+
+
+def _is_credible(usage: Mapping[str, int]) -> bool:
+    """Whether a provider can have counted so."""
+    return all(isinstance(count, int) and 0 <= count <= MOST_TOKENS for count in usage.values())
 
 
 def _used(order: TurnOrder, named: ModelName, usage: Mapping[str, int]) -> Used:

@@ -1,6 +1,7 @@
 """What each provider is sent, over one request, and what its answers and errors come to."""
 
 import asyncio
+import json
 import threading
 from dataclasses import replace
 from typing import Any
@@ -156,6 +157,7 @@ def test_a_refused_request_fails_the_turn_in_the_providers_words(word: str, stat
         outcome, _ = asked(word, here)
     assert isinstance(outcome, TurnFailed), outcome
     assert str(status) in outcome.error
+    assert not outcome.charged
     assert len(here.asked) == 1
 
 
@@ -184,6 +186,14 @@ def test_rubbish_fails_the_turn(word: str) -> None:
     with provider(Says(raw=b"rubbish\n\n")) as here:
         outcome, _ = asked(word, here)
     assert isinstance(outcome, TurnFailed), outcome
+
+
+def test_an_error_within_an_answer_that_had_begun_may_have_cost_something() -> None:
+    said = json.dumps({"type": "error", "error": {"type": "of_a_new_kind", "message": "it broke"}})
+    with provider(Says(raw=f"event: error\ndata: {said}\n\n".encode())) as here:
+        outcome, _ = asked("anthropic", here)
+    assert isinstance(outcome, TurnFailed | TurnBusy), outcome
+    assert outcome.charged if isinstance(outcome, TurnFailed) else outcome.went_out
 
 
 STOPS = {"anthropic": "max_tokens", "openai": "length", "openai-chat": "length", "google": "MAX_TOKENS"}

@@ -49,11 +49,12 @@ from tests.budgets.ledgers import (
     check_counts,
     found,
     reserved_by,
+    states,
     submitted,
     sums,
     used_cents,
 )
-from tests.races import told
+from tests.races import Side, told
 
 CALLERS = 100
 ROUNDS = int(os.environ.get("OZ0_ROUNDS", "2"))  # 500 when run at length: `make rounds`
@@ -440,3 +441,16 @@ def test_the_decision_is_told_with_the_very_figures_it_was_made_with() -> None:
         Limit.objects.filter(period="day").update(amount=Decimal("0.06"))
     after = submitted(ledger, cents()).items[0].decision
     assert after and after.allowed
+
+
+@pytest.mark.rule("S9")
+def test_checks_that_meet_in_a_new_hour_of_a_day_that_has_begun_wait_for_each_other_in_no_circle(
+    move_clock: Callable[[timedelta], None],
+) -> None:
+    ledger = a_ledger((Period.MONTH, 1_000, HARD))
+    at_noon(ledger.tenant, move_clock)
+    submitted(ledger, cents())
+    move_clock(timedelta(hours=1))
+    callers = [Side(lambda: submitted(ledger, *[cents()] * 4)).start() for _ in range(20)]
+    assert [states(caller.join()) for caller in callers] == ["cccc"] * 20
+    check_counts(ledger.tenant)

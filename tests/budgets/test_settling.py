@@ -10,12 +10,13 @@ import pytest
 
 from base import db, ids
 from budgets import errors
-from budgets.models import Limit, Receipt, Reservation
-from budgets.operations import agents, settling, sweep
+from budgets.models import Key, Limit, Receipt, Reservation
+from budgets.operations import agents, keys, settling, sweep
 from budgets.rules.checks import Used
 from budgets.rules.words import AUTHORITY, Period, ReservationState
 from tenants.models import AuditEntry
 from tenants.rules.who import Actor
+from tests.budgets.callers import Caller, a_seat, a_secret
 from tests.budgets.ledgers import (
     HARD,
     Ledger,
@@ -206,3 +207,35 @@ def test_the_studios_own_loop_reserves_confirms_and_gives_back() -> None:
     unknown = agents.reserve(operation=ids.new(), check=cents(model="nobody-knows"), **asked)
     assert (unknown.allowed, unknown.decision) == (False, None)
     check_counts(tenant)
+
+
+def test_a_clock_that_was_set_back_keeps_nothing_from_being_confirmed(move_clock: Callable[[timedelta], None]) -> None:
+    """CASES J05: a reservation that is there was checked, whatever the clock says by now."""
+    ledger = a_ledger()
+    at_noon(ledger.tenant, move_clock)
+    reservation = reserved(ledger)
+    move_clock(timedelta(hours=-2))
+    confirm(ledger, reservation, used_cents())
+    assert see(ledger, reservation).standing == ReservationState.CONFIRMED
+    with pytest.raises(errors.InFuture):
+        confirm(ledger, ids.first_at(see(ledger, reservation).counted_at + timedelta(hours=1)), used_cents())
+
+
+def test_keys_that_have_ended_leave_room_for_others(
+    monkeypatch: pytest.MonkeyPatch, move_clock: Callable[[timedelta], None]
+) -> None:
+    ledger = a_ledger()
+    monkeypatch.setattr(keys, "MOST_LIVE", 2)
+    caller = Caller(ledger)
+    actor = Actor("pat", "test", a_seat(ledger).person_id)
+
+    def rotated(name: str) -> str | None:
+        with db.read(ledger.tenant):
+            newest = Key.objects.filter(project_id=ledger.project, expires_at=None).get()
+        return keys.rotate(tenant=ledger.tenant, key=newest.pk, secret=a_secret(name), actor=actor)
+
+    assert rotated("second") == caller.row.name
+    with pytest.raises(errors.BadProject, match="has 2 keys"):
+        rotated("third")
+    move_clock(timedelta(hours=25))
+    assert rotated("third") == caller.row.name
