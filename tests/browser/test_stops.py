@@ -9,7 +9,7 @@ from base import ids
 from jobs.models import Call
 from jobs.rules.orders import End
 from jobs.rules.states import CallState
-from tests.browser.conftest import live
+from tests.browser.conftest import live, read
 from tests.browser.same import assert_live_equals_fresh
 from tests.builders import World, a_call, a_held_call, an_order, an_outcome, an_unknown_call, see, settle
 from tests.pages.visitors import hold_url
@@ -59,6 +59,7 @@ def test_a_group_does_not_grow_under_the_hand_that_answers_it(page: Page, world:
     expect(page.locator("#rail-count")).to_have_text("5")
     expect(note).to_have_value("all are in the ledger")
     page.locator("#question h1").click()  # out of the text
+    read(page)
     page.keyboard.press("h")
     expect(page.locator(".messages")).to_contain_text("You said that 4 calls happened.", timeout=PATIENT)
     assert {see(world, Call, call).state for call, _ in calls} == {CallState.HAPPENED}
