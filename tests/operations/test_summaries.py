@@ -167,7 +167,6 @@ def test_of_very_many_calls_the_unclear_ones_are_told_and_the_others_counted() -
     assert "shop__note 6 times" in record
 
 
-@pytest.mark.rule("G3")
 def test_of_very_many_calls_the_record_has_first_what_nobody_knows_of(monkeypatch: pytest.MonkeyPatch) -> None:
     world = a_modelled_world(turns=2)
     job = a_job(world)
@@ -335,7 +334,6 @@ def test_a_call_that_a_person_asks_for_again_after_the_job_went_on_anew_is_told_
     assert len(order.notes) == 1 and "never" in order.notes[0]
 
 
-@pytest.mark.rule("A14")
 @pytest.mark.parametrize("words", ["All is well.", "  "], ids=["that cannot be masked", "of blanks"])
 def test_a_summary_that_cannot_be_kept_loses_nothing_of_its_run(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     world = a_modelled_world()
