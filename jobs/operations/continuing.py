@@ -1,6 +1,6 @@
 """A harness's program asks that its job continues as new (RULES G3): what no node and no model can decide for it."""
 
-from typing import Any
+from typing import Any, Final
 
 from base import canonical, db
 from catalog.rules.platform import CONTINUE
@@ -10,6 +10,8 @@ from jobs.queries import runs
 from jobs.queries.tables import SESSIONS
 from jobs.rules import texts
 from jobs.rules.arguments import canonical_value, misfit, unkeepable
+
+MOST_TIMES: Final = 100  # that one session may change what its next run begins with
 
 
 def continue_as_new(*, client: Client, arguments: Any) -> str:
@@ -36,9 +38,12 @@ def continue_as_new(*, client: Client, arguments: Any) -> str:
         kept, note = masking.value(changed), masking.text(asked.get("note", ""))
         if masking.MARKER in (kept, note):
             raise NotTaken("Nothing was changed: what it holds cannot be kept just now. Ask once more in a while.")
-        first, continues = session.continues is None, {"input": kept, "note": note}
-        if continues != session.continues:
-            SESSIONS.update(session.pk, {"continues": continues})
-        if first:
+        before, continues = session.continues, {"input": kept, "note": note}
+        times = before.get("times", 1) if before else 0
+        if before != {**continues, "times": times}:
+            if times >= MOST_TIMES:
+                raise NotTaken(texts.CONTINUES_AS_ASKED.format(MOST_TIMES))
+            SESSIONS.update(session.pk, {"continues": {**continues, "times": times + 1}})
+        if before is None:
             events.record(job.pk, "session.continues", session=session.number, incarnation=session.incarnation)
     return texts.CONTINUES

@@ -34,7 +34,8 @@ def to_be_summed_up(job: Job, agent: AgentSpec, *, turns: int, length: int) -> b
         return asked
     if runs.just_summed_up(job) or history.awaits_a_note(job):
         return False
-    return is_full(agent.runs, turns=turns, tokens=length, left=agent.limits.turns - job.turns_made)
+    left = agent.limits.turns - job.turns_made
+    return is_full(agent.runs, turns=turns, tokens=length, base=runs.base_of(job), left=left)
 
 
 def begin_next(job: Job, given: Mapping[str, Any]) -> None:

@@ -48,6 +48,12 @@ def conversation(job: Job, past: Sequence[PastTurn]) -> int:
     return tokens_of_texts(said)
 
 
+def base_of(job: Job) -> int:
+    """The tokens of this run's first request, as its provider counted them: what each run of its kind begins with."""
+    first = _turns(job).filter(state=TurnState.ANSWERED, sums_up=False).order_by("number")
+    return tokens_of({"input_tokens": (first.values_list("usage", flat=True).first() or {}).get("input_tokens")})
+
+
 def tokens_of_request(usage: dict[str, Any]) -> int:
     """The tokens of one request and its answer, without those that were asked in vain."""
     return tokens_of({name: usage.get(name) for name in ("input_tokens", "output_tokens")})

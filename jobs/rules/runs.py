@@ -7,6 +7,7 @@ from catalog.rules.agents import RunBounds
 from jobs.rules.turns import TurnAnswer, TurnFailed, TurnOutcome
 
 LETTERS_A_TOKEN: Final = 4  # about; only what no provider has counted yet is measured so
+WORTH_IT: Final = 4  # a run has grown by one part in so many of its bound before it is summed up
 LONGEST_SUMMARY: Final = 32_000  # characters
 MOST_IN_VAIN: Final = 3  # summaries of one run that were of no use, before its job fails
 
@@ -16,15 +17,16 @@ def tokens_of_texts(texts: Iterable[str]) -> int:
     return sum(map(len, texts)) // LETTERS_A_TOKEN
 
 
-def is_full(bounds: RunBounds, *, turns: int, tokens: int, left: int) -> bool:
+def is_full(bounds: RunBounds, *, turns: int, tokens: int, base: int, left: int) -> bool:
     """Whether a run is to be summed up before its model is asked again.
 
-    `turns` are its answers so far, `tokens` what one more request would send of it, and `left` the turns that the job
-    may still take: the last one is better spent on its work.
+    `turns` are its answers so far, `tokens` what one more request would send of it, `base` what its first one sent, and
+    `left` the turns that the job may still take: the last one is better spent on its work. No summary makes a run
+    shorter than its base, so one that has grown by less than a quarter of its bound goes on past it.
     """
     if turns < 1 or left < 2:
         return False
-    return 0 < bounds.turns <= turns or 0 < bounds.tokens <= tokens
+    return 0 < bounds.turns <= turns or 0 < bounds.tokens <= min(tokens, (tokens - base) * WORTH_IT)
 
 
 def as_summary(outcome: TurnOutcome) -> TurnOutcome:

@@ -32,6 +32,10 @@ CONTINUES: Final = (
     "The job continues as new once this program has ended with exit code 0 and no call of it is open. Calls that you"
     " make until then are still of this run."
 )
+CONTINUES_AS_ASKED: Final = (
+    "Nothing was changed: this session has said {} times what its next run begins with, and may say it no more. What it"
+    " said last stands. Do the rest of this run's work, or end with exit code 0: the job continues as new then."
+)
 RECORD_SHOWN: Final = 300  # characters of a call's arguments, and of what came of it, in the record of earlier runs
 
 EDIT_SHOWN: Final = 4_000  # characters of edited arguments that the model reads

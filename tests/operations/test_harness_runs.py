@@ -112,7 +112,7 @@ def test_what_it_leaves_for_its_next_run_is_kept_without_secrets_or_not_at_all_a
     assert the_newest(world, job).continues is None
     for note in ("June is done.", "June is done.", "July, too."):
         continues(client, note=note)
-    assert the_newest(world, job).continues == {"input": {}, "note": "July, too."}
+    assert the_newest(world, job).continues == {"input": {}, "note": "July, too.", "times": 2}
     with db.read(world.tenant):
         assert Event.objects.filter(job_id=job, kind="session.continues").count() == 1
 
@@ -280,6 +280,26 @@ def test_it_changes_only_inputs_that_the_agent_takes_and_only_after_a_call_of_it
     assert see(world, Job, job).state == JobState.COMPLETED
     with pytest.raises(NotTaken, match="session of this token is over"):
         continues(client)
+
+
+def test_a_program_that_changes_its_mind_without_end_is_told_that_its_last_word_stands() -> None:
+    world = a_program_world()
+    job, lost = a_job(world), a_node("lost")
+    _, client = begun(world, job, "a", lost)
+    made(world, called(client, "look"), an_outcome(End.ANSWERED))
+    for number in range(100):
+        continues(client, note=str(number))
+    assert "exit code 0" in continues(client, note="99"), "the same once more is no change"
+    with pytest.raises(NotTaken, match=r"100 times.*What it said last stands"):
+        continues(client, note="100")
+    assert the_newest(world, job).continues == {"input": {}, "note": "99", "times": 100}
+    nodes.leave(node_id=lost)
+    swept(lose_nodes=False)
+    order, again = begun(world, job, "b")
+    made(world, called(again, "look"), an_outcome(End.ANSWERED))
+    continues(again, note="anew")
+    over(world, order)
+    assert given(begun(world, job, "c")[0])["note"] == "anew"
 
 
 def test_it_is_offered_to_programs_alone() -> None:

@@ -205,7 +205,7 @@ def test_a_taint_stays_with_the_job_and_the_next_run_is_told_of_it(tmp_path: Pat
         assert Call.objects.get(job_id=job, function_name="look").state == CallState.HELD
 
 
-@pytest.mark.parametrize(("bound", "full"), [(160, False), (155, True), (150, True), (0, False)])
+@pytest.mark.parametrize(("bound", "full"), [(161, False), (160, True), (150, True), (0, False)])
 def test_a_run_is_as_long_as_its_newest_request_and_answer_with_the_results_since(bound: int, full: bool) -> None:
     world = a_modelled_world(turns=0, tokens=bound)
     job = a_job(world)
@@ -213,8 +213,24 @@ def test_a_run_is_as_long_as_its_newest_request_and_answer_with_the_results_sinc
     said(world, order, TurnAnswer("", (Wanted("shop__look", {}),), usage=USED | {"lost_input_tokens": 5_000}))
     with db.read(world.tenant):
         call = Call.objects.get(job_id=job)
-    made(world, call.pk, an_outcome(End.ANSWERED, text="x" * 20))
+    made(world, call.pk, an_outcome(End.ANSWERED, text="x" * 40))
     assert asked(world, job).sums_up is full
+
+
+def test_a_run_that_is_long_from_the_first_is_summed_up_once_it_has_grown_by_a_quarter_of_its_bound() -> None:
+    world = a_modelled_world(turns=0, tokens=1_000)
+    job = a_job(world)
+    for _ in range(2):  # the second run is no shorter at its beginning, and is not summed up any sooner
+        for sent in (990, 1_100, 1_220):
+            order = asked(world, job)
+            assert not order.sums_up
+            usage = {"input_tokens": sent, "output_tokens": 20}
+            said(world, order, TurnAnswer("", (Wanted("shop__look", {}),), usage=usage))
+            with db.read(world.tenant):
+                look = Call.objects.get(job_id=job, state=CallState.QUEUED)
+            made(world, look.pk, an_outcome(End.ANSWERED, text=""))
+        summed_up(world, job)
+    assert see(world, Job, job).run_number == 2
 
 
 def test_where_no_provider_counts_its_length_is_estimated() -> None:
