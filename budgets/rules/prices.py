@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 from typing import Final
 
-from genai_prices import Usage, calc_price
+from genai_prices import Usage
+from genai_prices.data_snapshot import DataSnapshot, get_snapshot
+from genai_prices.types import ModelInfo, Provider
 
 from budgets.rules.checks import Check, Used
 from budgets.rules.words import PLACES
@@ -13,6 +16,7 @@ from budgets.rules.words import PLACES
 REHEARSAL: Final = "rehearsal"  # the model of drills and examples, which costs nothing
 UNSAID_OUTPUT: Final = 4_096  # tokens of an answer whose length nobody has estimated
 _STEP: Final = Decimal(1).scaleb(-PLACES)
+_REMEMBERED: Final = 1_024  # names, of up to 2,048 characters
 
 
 def estimate(check: Check, at: datetime) -> Decimal | None:
@@ -56,9 +60,21 @@ def _price(provider: str | None, model: str, given: int, answered: int, cached: 
     """Of whatever provider has such a model, when none is named."""
     if provider == REHEARSAL:
         return Decimal(0)
+    found = _listed(provider, model)
+    if found is None:
+        return None
+    whose, named = found
     usage = Usage(input_tokens=given, output_tokens=answered, cache_read_tokens=cached)
+    price = named.calc_price(usage, whose, genai_request_timestamp=at)
+    return price.total_price.quantize(_STEP, rounding=ROUND_CEILING)
+
+
+@lru_cache(_REMEMBERED)
+def _listed(provider: str | None, model: str) -> tuple[Provider, ModelInfo] | None:
+    """Where the list has a model. The list remembers every name it was ever asked for: this one is asked once."""
     try:
-        found = calc_price(usage, model, provider_id=provider, genai_request_timestamp=at)
+        return DataSnapshot(get_snapshot().providers, from_auto_update=False).find_provider_model(
+            model, None, provider, None
+        )
     except LookupError:
         return None
-    return found.total_price.quantize(_STEP, rounding=ROUND_CEILING)
