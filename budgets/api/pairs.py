@@ -53,7 +53,7 @@ def trade(request: HttpRequest, wanted: PairIn) -> Any:
             pair=pair,
             name=f"login of {login.seat.username}",
             scope=wanted.scope,
-            expires_at=None,
+            login=login.token_id,
             actor=actor,
         )
     except errors.BadProject as error:

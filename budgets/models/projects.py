@@ -1,7 +1,8 @@
 """Projects, their limits and keys, and what is counted of them."""
 
+from datetime import datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from django.db import models
 from django.db.models import Q
@@ -76,11 +77,25 @@ class Tally(TenantRow):
         ]
 
 
+class KeyQuerySet(models.QuerySet["Key"]):
+    """Questions about keys."""
+
+    def live(self, now: datetime) -> Self:
+        """Those that count by now: neither they nor the tokens of their logins have ended."""
+        login = Q(login__isnull=True) | (Q(login__revoked_at__isnull=True) & _lasts("login__expires_at", now))
+        return self.filter(_lasts("expires_at", now) & login, revoked_at__isnull=True)
+
+
+def _lasts(column: str, now: datetime) -> Q:
+    return Q(**{f"{column}__isnull": True}) | Q(**{f"{column}__gt": now})
+
+
 class Key(TenantRow):
     """A project's key: one that lasts, or the pair that `oz0 login` has asked for, whose access is short.
 
-    Only the SHA-256 of each secret is kept. A pair that was renewed can be renewed by its old secret until the new one
-    has been used, since the answer that held it may have been lost.
+    A pair counts for as long as the token of its `login` does. Only the SHA-256 of each secret is kept. A pair that was
+    renewed can be renewed by its old secret until the new one has been used, since the answer that held it may have
+    been lost.
     """
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="keys", db_constraint=False)
@@ -91,6 +106,9 @@ class Key(TenantRow):
     refresh_hash = models.CharField(max_length=64, null=True, unique=True)  # noqa: DJ001 - none is not an empty one
     old_refresh_hash = models.CharField(max_length=64, null=True, unique=True)  # noqa: DJ001
     access_until = models.DateTimeField(null=True, help_text="when a pair's access ends, until it is renewed")
+    login = models.ForeignKey(
+        "tenants.ApiToken", null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False
+    )
     person = models.ForeignKey("tenants.User", on_delete=models.PROTECT, related_name="+")
     made_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)
@@ -98,12 +116,24 @@ class Key(TenantRow):
     used_at = models.DateTimeField(null=True, help_text="when it was last used, to the minute")
     paced_until = models.DateTimeField(null=True, help_text="how far its questions reach (tenants.rules.pace)")
 
+    objects = KeyQuerySet.as_manager()
+
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             one_of("scope", KeyScope, "budget_key_scope"),
             models.CheckConstraint(
-                condition=Q(refresh_hash__isnull=True, old_refresh_hash__isnull=True, access_until__isnull=True)
-                | Q(refresh_hash__isnull=False, access_until__isnull=False, expires_at__isnull=False),
+                condition=Q(
+                    refresh_hash__isnull=True,
+                    old_refresh_hash__isnull=True,
+                    access_until__isnull=True,
+                    login__isnull=True,
+                )
+                | Q(
+                    refresh_hash__isnull=False,
+                    access_until__isnull=False,
+                    expires_at__isnull=False,
+                    login__isnull=False,
+                ),
                 name="budget_key_or_pair",
             ),
         ]

@@ -8,12 +8,11 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Q
-
 from base import db
 from budgets.errors import BadProject
 from budgets.models import Key, Project
 from budgets.rules.words import KeyScope
+from tenants.models import ApiToken
 from tenants.operations import audit
 from tenants.operations.invitations import hash_of
 from tenants.rules.bearers import ENDS
@@ -24,6 +23,7 @@ MOST_LIVE: Final = 200  # keys and pairs of one project
 MOST_NAME: Final = 100
 OVERLAP: Final = timedelta(hours=24)  # for which a key that was rotated still counts
 ACCESS: Final = timedelta(minutes=15)  # of a pair, until it is renewed
+LASTS: Final = timedelta(days=90)  # a pair, where its login has no end
 USED_EVERY: Final = timedelta(minutes=1)
 
 
@@ -74,15 +74,16 @@ def revoke(*, tenant: UUID, key: UUID, actor: Actor) -> str | None:
 
 
 def trade(
-    *, tenant: UUID, project: UUID, pair: Pair, name: str, scope: KeyScope, expires_at: datetime | None, actor: Actor
+    *, tenant: UUID, project: UUID, pair: Pair, name: str, scope: KeyScope, login: UUID, actor: Actor
 ) -> datetime:
-    """Keep a pair for a command that is logged in, for as long as its login counts; when its access ends."""
+    """Keep a pair for a command that is logged in, for as long as this token of it counts; when its access ends."""
     with db.write(tenant) as now:
         row = Project.objects.get(pk=project)
         made = _kept(row, pair.access, name[:MOST_NAME], scope, actor, now)
         made.refresh_hash, made.access_until = hash_of(pair.refresh), now + ACCESS
-        made.expires_at = expires_at or now + timedelta(days=90)
-        made.save(update_fields=["refresh_hash", "access_until", "expires_at"])
+        made.login = ApiToken.objects.get(pk=login)
+        made.expires_at = made.login.expires_at or now + LASTS
+        made.save(update_fields=["refresh_hash", "access_until", "login", "expires_at"])
         audit.record(actor, "budget_key.made", f"key {name} of {row.name}", after={"scope": scope.value})
         return made.access_until
 
@@ -124,8 +125,7 @@ def admit(*, tenant: UUID, key: UUID, limit: int) -> Pace | None:
 
 
 def _kept(project: Project, secret: str, name: str, scope: KeyScope, actor: Actor, now: datetime) -> Key:
-    live = Key.objects.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now), project=project, revoked_at=None)
-    if live.count() >= MOST_LIVE:
+    if Key.objects.live(now).filter(project=project).count() >= MOST_LIVE:
         raise BadProject(f"{project.name} has {MOST_LIVE} keys: revoke those that are not used any more first.")
     assert actor.user_id is not None  # noqa: S101 - the system makes no key
     return Key.objects.create(
@@ -142,5 +142,4 @@ def _kept(project: Project, secret: str, name: str, scope: KeyScope, actor: Acto
 
 def _live(key: UUID, now: datetime) -> Key | None:
     rows = Key.objects.select_for_update(no_key=True, of=("self",)).select_related("project")
-    row = rows.filter(pk=key, revoked_at__isnull=True).first()
-    return None if row is None or (row.expires_at is not None and row.expires_at <= now) else row
+    return rows.live(now).filter(pk=key).first()

@@ -41,8 +41,9 @@ def renewer(refresh_hash: str) -> Holder | None:
 
 
 def _held(row: Key, now: datetime) -> Holder | None:
-    if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
-        return None
+    with db.read(row.tenant_id):
+        if not Key.objects.live(now).filter(pk=row.pk).exists():
+            return None
     scope, is_pair = KeyScope(row.scope), row.refresh_hash is not None
     if is_pair:  # it counts for no more than its person may do by now
         seat = next((place for place in seats_of(row.person_id) if place.tenant == row.tenant_id), None)

@@ -1,7 +1,7 @@
 """The journal as its pages show it: what is known, with the very figures that decisions are made with (CASES J07)."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -106,7 +106,7 @@ class OperationRow:
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """A key or a pair of a project."""
+    """A key or a pair of a project. `standing` is live, revoked, expired, or logged out with its login."""
 
     shown_id: str
     name: str
@@ -213,7 +213,8 @@ def project_page(tenant: UUID, project: UUID, *, before: UUID | None = None) -> 
         if before is not None:
             operations = operations.filter(pk__lt=before)
         listed = list(operations.select_related("key")[: OPERATIONS + 1])
-        over = Case(When(Q(revoked_at__isnull=False) | Q(expires_at__lte=now), then=1), default=0)
+        live = set(Key.objects.live(now).filter(project=found).values_list("pk", flat=True))
+        over = Case(When(pk__in=live, then=0), default=1)
         keys = Key.objects.filter(project=found).select_related("person").order_by(over, "-made_at")
         events = SpendEvent.objects.filter(project=found).order_by("-pk")[:EVENTS]
         return ProjectPage(
@@ -225,7 +226,7 @@ def project_page(tenant: UUID, project: UUID, *, before: UUID | None = None) -> 
             more_amounts=len(open_amounts) > AMOUNTS,
             operations=_operations(listed[:OPERATIONS]),
             next=str(listed[OPERATIONS - 1].pk) if len(listed) > OPERATIONS else "",
-            keys=[_key(key, now) for key in keys[:KEYS]],
+            keys=[_key(key, live, now) for key in keys[:KEYS]],
             events=[_event(event) for event in events],
             now=now,
         )
@@ -365,8 +366,13 @@ def _operation(row: Operation, counted: Mapping[str, Any]) -> OperationRow:
     )
 
 
-def _key(row: Key, now: datetime) -> KeyRow:
-    over = row.expires_at is not None and row.expires_at <= now
+def _key(row: Key, live: Collection[UUID], now: datetime) -> KeyRow:
+    if row.pk in live:
+        standing = "live"
+    elif row.revoked_at is not None:
+        standing = "revoked"
+    else:
+        standing = "logged out" if row.expires_at is None or row.expires_at > now else "expired"
     return KeyRow(
         shown_id=ids.show(ids.BUDGET_KEY, row.pk),
         name=row.name,
@@ -376,7 +382,7 @@ def _key(row: Key, now: datetime) -> KeyRow:
         person=row.person.get_username(),
         used_at=row.used_at,
         expires_at=row.expires_at,
-        standing="revoked" if row.revoked_at else "expired" if over else "live",
+        standing=standing,
     )
 
 

@@ -10,19 +10,21 @@ from django.conf import LazySettings
 from django.db import OperationalError
 from django.test import Client
 
-from base import db
+from base import db, ids
 from base.bounded_body import OF_JOURNAL
 from budgets.api import admission
-from budgets.models import Item, Operation
-from budgets.operations import admitting, keys
+from budgets.models import Item, Key, Operation
+from budgets.operations import admitting, agents, keys
+from budgets.queries import pages
 from budgets.rules import busy
 from budgets.rules.words import KeyScope, Period
-from tenants.models import AuditEntry, Membership, Role
-from tenants.operations import tokens
+from tenants.models import AuditEntry, Membership, Role, User
+from tenants.operations import people, tokens
 from tenants.rules.who import Actor
-from tests.budgets.callers import Caller, a_check, a_seat, a_secret, asked, codes
+from tests.budgets.callers import V1, Caller, a_check, a_seat, a_secret, asked, codes
 from tests.budgets.ledgers import HARD, Ledger, a_ledger, an_asking, an_id, another, cents, check_counts
 from tests.budgets.test_settling import swept
+from tests.builders import a_person
 
 pytestmark = pytest.mark.usefixtures("database")
 type Move = Callable[[timedelta], None]
@@ -230,14 +232,26 @@ def test_keys_are_kept_as_hashes_end_when_they_are_rotated_or_revoked_and_are_no
     assert verbs == ["budget_key.made", "budget_key.rotated", "budget_key.made", "budget_key.revoked"]
 
 
+def logged_in(ledger: Ledger, name: str = "pat", days: int | None = 90) -> tuple[str, UUID]:
+    """The token of a login of this person, and its id."""
+    seat, login = a_seat(ledger, name), a_secret(f"login of {name}")
+    actor = Actor(seat.username, "test", seat.person_id)
+    made: dict[str, Any] = {"scopes": ["read", "start"], "agent": "", "days": days, "as_person": True}
+    return login, tokens.make(seat=seat, token=login, name="here", actor=actor, **made)
+
+
+def renew(pair: dict[str, Any]) -> Any:
+    """POST what renews a pair."""
+    sent = {"refresh_token": pair["refresh_token"]}
+    return Client().post(f"{V1}/tokens/refresh", sent, "application/json")
+
+
 def test_a_login_is_traded_for_a_pair_that_is_renewed_also_when_the_answer_was_lost(move_clock: Move) -> None:
     ledger = a_ledger()
-    seat, login = a_seat(ledger), a_secret("login")
-    made: dict[str, Any] = {"scopes": ["read", "start"], "agent": "", "days": 90}
-    actor = Actor(seat.username, "test", seat.person_id)
-    tokens.make(seat=seat, token=login, name="here", as_person=True, actor=actor, **made)
+    seat, (login, _) = a_seat(ledger), logged_in(ledger)
     plain = a_secret("plain")
-    tokens.make(seat=seat, token=plain, name="t", actor=actor, **made)
+    actor = Actor(seat.username, "test", seat.person_id)
+    tokens.make(seat=seat, token=plain, name="t", scopes=["read", "start"], agent="", days=90, actor=actor)
     wanted = {"project": "p"}
     assert codes([asked(plain, "POST", "/tokens", wanted)]) == [(401, "unauthenticated")]
     assert codes([asked(login, "POST", "/tokens", {"project": "none"})]) == [(404, "operation_not_found")]
@@ -246,11 +260,6 @@ def test_a_login_is_traded_for_a_pair_that_is_renewed_also_when_the_answer_was_l
     assert asked(login, "POST", "/tokens", {"project": first["project_id"]}).status_code == 200
     assert asked(first["access_token"], "GET", "/key").json()["project_id"] == first["project_id"]
     assert codes([asked(first["refresh_token"], "GET", "/key")]) == [(401, "unauthenticated")]
-
-    def renew(pair: dict[str, Any]) -> Any:
-        return Client().post(
-            "/api/v1/budgets/tokens/refresh", {"refresh_token": pair["refresh_token"]}, "application/json"
-        )
 
     move_clock(timedelta(minutes=15))
     assert codes([asked(first["access_token"], "GET", "/key")]) == [(401, "unauthenticated")]
@@ -265,6 +274,78 @@ def test_a_login_is_traded_for_a_pair_that_is_renewed_also_when_the_answer_was_l
     with db.write(ledger.tenant):
         Membership.objects.filter(user_id=seat.person_id).delete()
     assert codes([asked(second["access_token"], "GET", "/key"), renew(second)]) == [(401, "unauthenticated")] * 2
+
+
+@pytest.mark.parametrize("ends", ["revoked", "expired", "removed", "not active"])
+def test_a_pair_ends_with_its_login_wherever_it_is_shown(ends: str, move_clock: Move) -> None:
+    """A new login of the same person, or their return, gives the old pair nothing back."""
+    ledger = a_ledger()
+    login, token = logged_in(ledger, days=7)
+    pair = asked(login, "POST", "/tokens", {"project": "p"}).json()
+    other, _ = logged_in(ledger, "opa")
+    theirs = asked(other, "POST", "/tokens", {"project": "p"}).json()
+    person = a_seat(ledger).person_id
+    chief = a_person(ledger.tenant, "chief")
+    actor = Actor("chief", "test", chief)
+    with db.read(ledger.tenant):
+        membership = Membership.objects.get(user_id=person).pk
+    match ends:
+        case "revoked":
+            tokens.revoke(tenant=ledger.tenant, token_id=token, owner=None, actor=actor)
+        case "expired":
+            move_clock(timedelta(days=7))
+            theirs = renew(theirs).json()
+        case "removed":
+            people.remove(tenant=ledger.tenant, membership=membership, note="", actor=actor)
+            with db.write(ledger.tenant):
+                Membership.objects.create(tenant_id=ledger.tenant, user_id=person, role=Role.ADMIN)
+        case _:
+            with db.write(ledger.tenant):
+                User.objects.filter(pk=person).update(is_active=False)
+    shown = pair["access_token"]
+    check = {"operation_id": str(an_id(ledger)), "checks": [a_check()]}
+    answers = [
+        asked(shown, "GET", "/key"),
+        asked(shown, "GET", "/usage"),
+        asked(shown, "POST", "/check/batches", check),
+        asked(shown, "POST", "/confirm", {}),
+        asked(shown, "POST", "/ingest", {}),
+        renew(pair),
+        asked(login, "POST", "/tokens", {"project": "p"}),
+    ]
+    assert codes(answers) == [(401, "unauthenticated")] * len(answers)
+    assert asked(theirs["access_token"], "GET", "/key").status_code == 200
+    with db.read(ledger.tenant):
+        kept = {row.name: row.pk for row in Key.objects.all()}
+    page = pages.project_page(ledger.tenant, ledger.project)
+    assert page is not None
+    listed = {row.name: row.standing for row in page.keys}
+    told = {"revoked": "logged out", "expired": "expired", "removed": "logged out", "not active": "live"}[ends]
+    assert listed == {"login of pat": told, "login of opa": "live"}
+    revoked = keys.revoke(tenant=ledger.tenant, key=kept["login of pat"], actor=actor)
+    assert revoked == ("login of pat" if told == "live" else None)
+
+
+def test_pairs_whose_login_has_ended_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "MOST_LIVE", 1)
+    ledger = a_ledger()
+    login, token = logged_in(ledger)
+    seat = a_seat(ledger)
+    assert asked(login, "POST", "/tokens", {"project": "p"}).status_code == 200
+    assert codes([asked(login, "POST", "/tokens", {"project": "p"})]) == [(403, "not_allowed")]
+    tokens.revoke(tenant=ledger.tenant, token_id=token, owner=None, actor=Actor("pat", "test", seat.person_id))
+    other, _ = logged_in(ledger, "opa")
+    assert asked(other, "POST", "/tokens", {"project": "p"}).status_code == 200
+
+
+def test_no_pair_is_given_for_an_agents_own_project() -> None:
+    ledger = a_ledger()
+    login, _ = logged_in(ledger)
+    clerk = agents.project_of(tenant=ledger.tenant, agent="clerk")
+    for named in ("clerk", ids.show(ids.PROJECT, clerk)):
+        assert codes([asked(login, "POST", "/tokens", {"project": named})]) == [(404, "operation_not_found")]
+    with db.read(ledger.tenant):
+        assert not Key.objects.exists()
 
 
 @pytest.mark.rule("S1")

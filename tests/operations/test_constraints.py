@@ -176,6 +176,18 @@ def a_journal(world: World, slug: str) -> None:
         key = Key.objects.create(
             name="k", scope="full", token_hash=f"key of {slug}", ends="k", person_id=world.person, made_at=now, **whose
         )
+        Key.objects.create(
+            name="pair",
+            scope="full",
+            token_hash=f"pair of {slug}",
+            refresh_hash=f"renews {slug}",
+            access_until=now,
+            expires_at=now,
+            login=ApiToken.objects.get(token_hash=f"hash of {slug}"),
+            person_id=world.person,
+            made_at=now,
+            **whose,
+        )
         run = Run.objects.create(name="nightly", first_at=now, last_at=now, **whose)
         SpendEvent.objects.create(
             call_id="c",
