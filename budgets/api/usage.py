@@ -81,19 +81,13 @@ def tell(request: HttpRequest, sent: IngestIn) -> Any:
 )
 def usage(request: HttpRequest, wanted: Query[UsageIn]) -> Any:
     """Events of this project, the newest first."""
-    holder = holder_of(request)
-    page = queries.usage(
-        tenant=holder.tenant,
-        project=holder.project,
-        wanted=queries.UsageFilter(
-            run=_id(ids.PROGRAM_RUN, wanted.run_id, "run_id"),
-            status=wanted.status,
-            since=wanted.since,
-            until=wanted.until,
-        ),
-        before=_id(ids.SPEND_EVENT, wanted.cursor, "cursor"),
-        most=wanted.limit,
+    filtered = queries.UsageFilter(
+        run=_id(ids.PROGRAM_RUN, wanted.run_id, "run_id"),
+        status=wanted.status,
+        since=wanted.since,
+        until=wanted.until,
     )
+    page = queries.usage(wanted=filtered, **_asked(request, wanted, ids.SPEND_EVENT))
     return UsageOut(usage=[_event(row) for row in page.rows], next=page.next)
 
 
@@ -106,14 +100,7 @@ def usage(request: HttpRequest, wanted: Query[UsageIn]) -> Any:
 )
 def runs(request: HttpRequest, wanted: Query[RunsIn]) -> Any:
     """Runs of this project that events have named, the newest first."""
-    holder = holder_of(request)
-    page = queries.runs(
-        tenant=holder.tenant,
-        project=holder.project,
-        name=wanted.name,
-        before=_id(ids.PROGRAM_RUN, wanted.cursor, "cursor"),
-        most=wanted.limit,
-    )
+    page = queries.runs(name=wanted.name, **_asked(request, wanted, ids.PROGRAM_RUN))
     return RunsOut(runs=[_run(row) for row in page.rows], next=page.next)
 
 
@@ -124,6 +111,12 @@ def key(request: HttpRequest) -> Any:
     """The project of this key, and what the key may."""
     holder = holder_of(request)
     return KeyOut(project_id=shown_project(holder.project), scope=holder.scope)
+
+
+def _asked(request: HttpRequest, wanted: UsageIn | RunsIn, prefix: str) -> dict[str, Any]:
+    """Whose page of a list is asked for, and which."""
+    holder, before = holder_of(request), _id(prefix, wanted.cursor, "cursor")
+    return {"tenant": holder.tenant, "project": holder.project, "before": before, "most": wanted.limit}
 
 
 def _id(prefix: str, text: str, name: str) -> UUID | None:

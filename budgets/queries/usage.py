@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Model, QuerySet
+
 from base import db, ids
 from budgets.models import Run, SpendEvent
 
@@ -29,7 +31,7 @@ class UsageFilter:
 
 def usage(*, tenant: UUID, project: UUID, wanted: UsageFilter, before: UUID | None, most: int) -> Page[SpendEvent]:
     """Events of a project, each with its run."""
-    rows = SpendEvent.objects.filter(project_id=project).select_related("run").order_by("-pk")
+    rows = SpendEvent.objects.filter(project_id=project).select_related("run")
     if wanted.run is not None:
         rows = rows.filter(run_id=wanted.run)
     if wanted.status is not None:
@@ -38,20 +40,20 @@ def usage(*, tenant: UUID, project: UUID, wanted: UsageFilter, before: UUID | No
         rows = rows.filter(timestamp__gte=wanted.since)
     if wanted.until is not None:
         rows = rows.filter(timestamp__lt=wanted.until)
-    if before is not None:
-        rows = rows.filter(pk__lt=before)
-    with db.read(tenant):
-        found = list(rows[: most + 1])
-    return Page(found[:most], ids.show(ids.SPEND_EVENT, found[most - 1].pk) if len(found) > most else None)
+    return _page(tenant, rows, ids.SPEND_EVENT, before, most)
 
 
 def runs(*, tenant: UUID, project: UUID, name: str, before: UUID | None, most: int) -> Page[Run]:
     """Runs of a project; only the one of this name, when there is one named."""
-    rows = Run.objects.filter(project_id=project).order_by("-pk")
+    rows = Run.objects.filter(project_id=project)
     if name:
         rows = rows.filter(name=name)
+    return _page(tenant, rows, ids.PROGRAM_RUN, before, most)
+
+
+def _page[Row: Model](tenant: UUID, rows: QuerySet[Row], prefix: str, before: UUID | None, most: int) -> Page[Row]:
     if before is not None:
         rows = rows.filter(pk__lt=before)
     with db.read(tenant):
-        found = list(rows[: most + 1])
-    return Page(found[:most], ids.show(ids.PROGRAM_RUN, found[most - 1].pk) if len(found) > most else None)
+        found = list(rows.order_by("-pk")[: most + 1])
+    return Page(found[:most], ids.show(prefix, found[most - 1].pk) if len(found) > most else None)
