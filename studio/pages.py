@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET
 
 from base import ids
 from base.htmx import page as answer
+from budgets.queries.journal import in_doubt
 from catalog.queries.costs import over_budget
 from catalog.queries.finding_list import how_many
 from catalog.queries.function_index import holding, is_listed
@@ -83,7 +84,12 @@ class Shell:
 def overview(request: HttpRequest) -> HttpResponse:
     """What needs a person, what runs, what failed, who works."""
     tenant = seat_of(request).tenant
-    context = {"seen": figures.overview(tenant), "over": over_budget(tenant), "holding": holding(tenant)}
+    context = {
+        "seen": figures.overview(tenant),
+        "over": over_budget(tenant),
+        "holding": holding(tenant),
+        "doubt": in_doubt(tenant),
+    }
     return answer(request, "studio/overview.html", context, parts=["overview-page"])
 
 

@@ -2,14 +2,20 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
+from typing import Final
 from uuid import UUID
+
+from django.db.models import Count, Sum
 
 from base import db, ids
 from budgets import errors
-from budgets.models import Item, Operation
+from budgets.models import Item, Operation, Reservation
 from budgets.rules import identity
 from budgets.rules.admission import Decision
-from budgets.rules.words import ItemError, ItemState, OperationState
+from budgets.rules.words import ItemError, ItemState, OperationState, ReservationState
+
+MOST_COUNTED: Final = 1_001
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,23 @@ class Batch:
     status: OperationState
     expires_at: datetime
     items: tuple[ItemFound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InDoubt:
+    """How many amounts of a workspace are in doubt, and what they come to in US dollars. It counts to 1,001."""
+
+    amounts: int
+    dollars: Decimal
+
+
+def in_doubt(tenant: UUID) -> InDoubt:
+    """What nobody has confirmed although its request may have gone out."""
+    # only what is open has a time to move on, by which there is an index
+    rows = Reservation.objects.filter(due_at__isnull=False, standing=ReservationState.IN_DOUBT)
+    with db.read(tenant):
+        found = rows[:MOST_COUNTED].aggregate(amounts=Count("pk"), dollars=Sum("amount", default=Decimal(0)))
+    return InDoubt(**found)
 
 
 def shown_project(project: UUID) -> str:

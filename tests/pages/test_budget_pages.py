@@ -55,6 +55,11 @@ def test_the_pages_tell_what_is_known_and_people_settle_what_is_not(database: Po
     assert "It provably had no effect" in words(admin, f"/budgets/operations/{operations['failed']}/")
 
     in_doubt = of_state(ledger, ReservationState.IN_DOUBT)
+    overview = text_of(admin.get("/"))
+    tile = re.search(r'<a class="tile[^"]*" href="/budgets/">.*?</a>', overview, re.DOTALL)
+    with db.read(world.tenant):
+        every = list(Reservation.objects.filter(standing="in_doubt").values_list("amount", flat=True))
+    assert tile is not None and f">{len(every)}</span>" in tile[0] and f">${sum(every):.3f} may" in tile[0]
     first, second = (f"/budgets/amounts/{row.pk}/" for row in in_doubt[-2:])
     viewer = visitor(world, a_person(world.tenant, "vic", Role.VIEWER))
     assert "Settle…" not in words(viewer, budget_url(ledger))
@@ -107,6 +112,7 @@ def test_an_admin_makes_a_project_its_limits_and_its_keys_and_nobody_else(databa
     assert admin.post(f"{url}limit/", {**limit, "do": "remove"}).status_code == 404
     with db.read(world.tenant):
         assert not Limit.objects.exists()
+    assert "in doubt" not in words(admin, "/")
 
 
 def test_a_denial_is_shown_with_the_figure_it_was_denied_by(database: Postgres) -> None:
