@@ -293,6 +293,31 @@ def test_of_a_hundred_at_once_exactly_those_that_fit_are_allowed(move_clock: Cal
     told("a hundred at once", counts)
 
 
+@pytest.mark.rule("S9")
+@pytest.mark.usefixtures("database")
+def test_a_hundred_at_once_of_both_sides_of_an_hours_end_fit_into_each_hours_own_limit(
+    move_clock: Callable[[timedelta], None],
+) -> None:
+    """CASES J01, J05: half of the ids are of the hour that is over; a day's limit holds over both."""
+    tenant = a_ledger().tenant
+    at_noon(tenant, move_clock)
+    ledger = another(tenant, (Period.HOUR, 10 * CENT, HARD), (Period.DAY, 15 * CENT, HARD), name="rolls over")
+    before, after = (timedelta(minutes=10), timedelta())
+    move_clock(timedelta(minutes=5))
+    operations = [an_id(ledger, before if number % 2 else after) for number in range(CALLERS)]
+    with ThreadPoolExecutor(20) as pool:
+        batches = list(pool.map(lambda name: _closing(lambda: submitted(ledger, cents(), operation=name)), operations))
+    allowed = Counter(
+        time_of(batch.operation).hour
+        for batch in batches
+        for item in batch.items
+        if item.decision and item.decision.allowed
+    )
+    assert set(allowed) <= {11, 12} and sum(allowed.values()) == 15
+    assert max(allowed.values()) <= 10
+    check_counts(tenant)
+
+
 @pytest.mark.rule("S1")
 @pytest.mark.usefixtures("database")
 def test_of_many_who_send_one_id_at_once_one_executes() -> None:

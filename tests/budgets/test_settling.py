@@ -1,12 +1,14 @@
 """What becomes of a reserved amount (RULES S4, S8–S10; CASES J02)."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import connection
 
 from base import db, ids
 from budgets import errors
@@ -16,7 +18,7 @@ from budgets.rules.checks import Used
 from budgets.rules.words import AUTHORITY, Period, ReservationState
 from tenants.models import AuditEntry
 from tenants.rules.who import Actor
-from tests.budgets.callers import Caller, a_seat, a_secret
+from tests.budgets.callers import Caller, a_check, a_seat, a_secret, asked
 from tests.budgets.ledgers import (
     HARD,
     Ledger,
@@ -239,3 +241,31 @@ def test_keys_that_have_ended_leave_room_for_others(
         rotated("third")
     move_clock(timedelta(hours=25))
     assert rotated("third") == caller.row.name
+
+
+@pytest.mark.rule("S9")
+def test_checks_go_on_while_their_key_is_rotated_and_a_revoked_one_asks_no_more() -> None:
+    ledger = a_ledger((Period.MONTH, "0.30", HARD))
+    caller = Caller(ledger)
+    fresh = a_secret("while checks run")
+    whose: dict[str, Any] = {"tenant": ledger.tenant, "key": caller.key}
+    whose["actor"] = Actor("pat", "test", a_seat(ledger).person_id)
+
+    def ask() -> Any:
+        try:
+            return caller.submit(a_check())
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        asking = [pool.submit(ask) for _ in range(20)]
+        assert keys.rotate(secret=fresh, **whose) == "k"
+        asking += [pool.submit(ask) for _ in range(20)]
+        answers = [one.result() for one in asking]
+    assert {answer.status_code for answer in answers} == {200}, "the old key counts for a day more"
+    assert sum(answer.json()["items"][0]["result"]["allowed"] for answer in answers) == 30
+    assert keys.revoke(**whose) == "k"
+    assert caller.ask("GET", "/key").status_code == 401
+    assert asked(fresh, "GET", "/key").status_code == 200
+    assert sums(ledger) == (30, 0, 0)
+    check_counts(ledger.tenant)

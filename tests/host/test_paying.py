@@ -203,13 +203,13 @@ def test_a_summary_that_does_not_fit_into_a_limit_fails_the_job_as_any_request(h
 class Asks:
     """What a question needs of a host: its answer, and writes that commit at once."""
 
-    def __init__(self, here: Provider) -> None:
-        self.here = here
+    def __init__(self, here: Provider, **usage: int) -> None:
+        self.here, self.usage = here, {"input_tokens": 120, "output_tokens": 30, **usage}
         self.began_by: float | None = None
 
     def answer_to(self, order: Any) -> TurnAnswer:
         self.began_by = order.begin_by
-        return TurnAnswer("Done.", usage={"input_tokens": 120, "output_tokens": 30})
+        return TurnAnswer("Done.", usage=self.usage)
 
     def until_committed(self, act: Any) -> Any:
         return act()
@@ -269,4 +269,32 @@ def test_an_answer_that_comes_to_a_turn_asked_elsewhere_meanwhile_is_confirmed_a
         turns.settle(tenant=world.tenant, turn_id=order.turn_id, asked=1, outcome=elsewhere)
         paying.ask(Asks(here), order)  # type: ignore[arg-type]
     assert see(world, Job, order.job_id).output == "Done elsewhere."
+    assert standing(world) == [("confirmed", ONE)]
+
+
+@pytest.mark.rule("S10")
+@pytest.mark.parametrize("usage", [{"input_tokens": 10**12 + 1}, {"output_tokens": -1}, {"cache_read_tokens": 10**13}])
+def test_what_no_provider_can_have_counted_confirms_nothing(usage: dict[str, int]) -> None:
+    with provider(Says("Done.")) as here:
+        world = a_modelled_world(here, PRICED)
+        paying.ask(Asks(here, **usage), order := an_order(world))  # type: ignore[arg-type]
+    assert see(world, Job, order.job_id).output == "Done."
+    assert standing(world) == [("live", None)], "nobody knows what it cost, so it will be in doubt"
+    assert see(world, Turn, order.turn_id).to_confirm == []
+
+
+@pytest.mark.rule("S10")
+def test_what_is_to_be_told_since_then_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    with provider(Says("Done.")) as here:
+        world = a_modelled_world(here, PRICED)
+        monkeypatch.setattr(spending, "tell", lambda **_: None)
+        paying.ask(Asks(here), order := an_order(world))  # type: ignore[arg-type]
+        monkeypatch.undo()
+    (kept,) = see(world, Turn, order.turn_id).to_confirm
+    later = {**kept, "reservation": str(order.turn_id)}
+    with db.write(world.tenant):
+        Turn.objects.filter(pk=order.turn_id).update(to_confirm=[kept, later])
+    told = [Settled.from_json(kept)]
+    spending.tell(tenant=world.tenant, agent=world.agent, turn_id=order.turn_id, told=told)
+    assert see(world, Turn, order.turn_id).to_confirm == [later]
     assert standing(world) == [("confirmed", ONE)]

@@ -8,6 +8,7 @@ from django.test import Client
 
 from base import db, ids
 from budgets.models import Key, Limit, Project, Reservation
+from budgets.operations import keys
 from budgets.rules.words import ReservationState
 from studio.embedded import Postgres
 from tenants.models import AuditEntry, Role
@@ -76,7 +77,9 @@ def test_the_pages_tell_what_is_known_and_people_settle_what_is_not(database: Po
     check_counts(world.tenant)
 
 
-def test_an_admin_makes_a_project_its_limits_and_its_keys_and_nobody_else(database: Postgres) -> None:
+def test_an_admin_makes_a_project_its_limits_and_its_keys_and_nobody_else(
+    database: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = a_world()
     admin, operator = visitor(world), visitor(world, a_person(world.tenant, "opa", Role.OPERATOR))
     wanted = {"name": "nightly", "zone": "Europe/Berlin", "unconfirmed": "in_doubt"}
@@ -105,6 +108,10 @@ def test_an_admin_makes_a_project_its_limits_and_its_keys_and_nobody_else(databa
         key = ids.show(ids.BUDGET_KEY, Key.objects.get().pk)
     rotated = re.search(r'value="(oz0_[0-9A-Za-z]+)"', text_of(admin.post(f"/budgets/keys/{key}/rotate/")))
     assert rotated is not None and asked(rotated[1], "GET", "/key").status_code == 200
+    with monkeypatch.context() as patch:
+        patch.setattr(keys, "MOST_LIVE", 2)
+        full = admin.post(f"/budgets/keys/{key}/rotate/")
+    assert full.status_code == 422 and "has 2 keys" in text_of(full)
     assert admin.post(f"/budgets/keys/{key}/revoke/").status_code == 302
     assert asked(token, "GET", "/key").status_code == 401
     assert operator.post(f"/budgets/keys/{key}/revoke/").status_code == 403
