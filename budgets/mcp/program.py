@@ -25,13 +25,14 @@ def main(bounds: Bounds = BOUNDS) -> None:
     parser.add_argument("--profile", choices=sorted(PROFILES), default="read", help="which tools there are (read)")
     parser.add_argument("--studio", default=os.environ.get(STUDIO, ""), help=f"its address; left out: {STUDIO}")
     parser.add_argument("--key-file", type=Path, help=f"the project's key; left out: {KEY}, {KEY_FILE}, or the login")
+    parser.add_argument("--project", help="whose budget it is, of a login that has several")
     options = parser.parse_args()
     try:
         studio = read_studio(options.studio) if options.studio else ""
+        credentials = found_for(studio, file=options.key_file, project=options.project)
     except ValueError as error:
         print(f"oz0-budget: {error}", file=sys.stderr)  # noqa: T201  where a client shows why there is no server
         raise SystemExit(WRONG_CALL) from error
-    credentials = found_for(studio, file=options.key_file)
     budget = BudgetServer(
         studio=studio, profile=options.profile, credentials=credentials, version=_version(), bounds=bounds
     )

@@ -93,7 +93,7 @@ def lost(error: Lost) -> Failed:
     """The failure that a missing answer is."""
     if error.doubt:
         return Failed("outcome_unavailable", f"{error} What the journal did is not known.")
-    return Failed("connection_failed", f"{error} Nothing was sent.")
+    return Failed("connection_failed", f"{error} Nothing was sent: try again.")
 
 
 def state_after(answer: Answer) -> str:

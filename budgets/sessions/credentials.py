@@ -1,10 +1,15 @@
 """What a client shows the journal: a project's key, or the token pair of a login. Both are read anew for each call."""
 
+import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import Final, Protocol
 
 from base.addresses import Refused, literal, read_url
@@ -14,10 +19,17 @@ LONGEST: Final = 4_096  # characters of a key
 KEY: Final = "OZ0_BUDGET_KEY"
 KEY_FILE: Final = "OZ0_BUDGET_KEY_FILE"
 STUDIO: Final = "OZ0_BUDGET_URL"
+NONE: Final = (
+    f"There is no key and no login's pair: set {KEY}, or type oz0 login, and then oz0 budget usage --project NAME."
+)
 
 
 class NoCredentials(Exception):
     """There is none, or it cannot be read, or it counts no more. The message says how to get one."""
+
+
+class SeveralPairs(NoCredentials):
+    """Nobody said which project's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +56,11 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What goes into a request, and the pair it is of when there is one."""
+    """What goes into a request; of a login also the pair that it is of, and where that is kept."""
 
     token: str
     pair: Pair | None = None
+    kept: "PairOfLogin | None" = None
 
     @property
     def old(self) -> bool:
@@ -56,14 +69,10 @@ class Shown:
 
 
 class Credentials(Protocol):
-    """Where they are kept. Both may block in the operating system."""
+    """Where they are kept."""
 
     def read(self) -> Shown:
-        """What is there now. Raises `NoCredentials`."""
-        ...
-
-    def save(self, pair: Pair) -> None:
-        """Keep a new pair: the refresh token first, since without it the next pair can never be had."""
+        """What is there now. May block in the operating system. Raises `NoCredentials`."""
         ...
 
 
@@ -86,16 +95,51 @@ class KeyOfEnvironment:
             raise NoCredentials("The key is not one: it has characters that no key has.")
         return Shown(key)
 
-    def save(self, pair: Pair) -> None:
-        """A key is never exchanged."""
-        raise AssertionError("a project's key has no pair")
+
+class Turn:
+    """The right to exchange a pair, which one task of one process has at a time. Given back, it is taken no more."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder: Final = folder
+        self._mutex: Final = Lock()  # around what never blocks
+        self._held: int | None = None
+        self._over = False
+
+    def taken(self, *, wait: bool = False) -> bool:
+        """Whether it is ours now. Raises `NoCredentials` where there is no pair."""
+        try:
+            held = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise NoCredentials(NONE) from error
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(held)
+            return False
+        except BaseException:
+            os.close(held)
+            raise
+        with self._mutex:
+            self._held = held
+        if self._over:  # whoever wanted it has gone meanwhile
+            self.give_back()
+        return True
+
+    def give_back(self) -> None:
+        """Let the next one have it."""
+        self._over = True
+        with self._mutex:
+            held, self._held = self._held, None
+        if held is not None:
+            os.close(held)
 
 
 @dataclass(frozen=True, slots=True)
 class PairOfLogin:
-    """The pair of `oz0 login`, in two files of a folder that nobody else may read."""
+    """The pair that a studio gave to a login for one project, in two files of a folder that nobody else may read."""
 
     folder: Path
+    project: str | None = None  # by its name or id, as it was asked for
 
     def read(self) -> Shown:
         """The pair. Raises `NoCredentials`."""
@@ -105,17 +149,34 @@ class PairOfLogin:
             names = [str(access.get(name, "")) for name in ("project_id", "project")]
             pair = Pair(access["access_token"], refresh, float(access["expires_at"]), *names)
         except FileNotFoundError as error:
-            raise NoCredentials(f"There is no key and no login: set {KEY}, or type oz0 login.") from error
+            raise NoCredentials(NONE) from error
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise NoCredentials(f"{self.folder} cannot be read: type oz0 login once more.") from error
-        return Shown(pair.access, pair)
+        if self.project not in (None, *names):
+            raise NoCredentials(f"{self.folder} is not of the project that was asked for. {NONE}")
+        return Shown(pair.access, pair, self)
 
     def save(self, pair: Pair) -> None:
-        """Keep it: if the process ends between the two, the next one gets a pair for the new refresh token."""
+        """Keep it: the refresh token first, since without it the next pair can never be had."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _write(self._refresh, pair.refresh)
         kept = {"access_token": pair.access, "expires_at": pair.expires_at}
         _write(self._access, json.dumps(kept | {"project_id": pair.project, "project": pair.name}))
+
+    def turn(self) -> Turn:
+        """What whoever exchanges it takes first, and then reads it again: exchanging it takes its place."""
+        return Turn(self.folder)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Have the turn, after waiting for it; the folder is there then."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        turn = self.turn()
+        turn.taken(wait=True)
+        try:
+            yield
+        finally:
+            turn.give_back()
 
     def forget(self) -> None:
         """Keep it no more."""
@@ -131,6 +192,20 @@ class PairOfLogin:
         return self.folder / "access.json"
 
 
+@dataclass(slots=True)
+class OnlyPair:
+    """The pair of the only project that one is kept for. Once found it stays that one, whatever is kept beside it."""
+
+    studio: str
+    found: PairOfLogin | None = None
+
+    def read(self) -> Shown:
+        """The pair. Raises `NoCredentials`, also where there are several."""
+        if self.found is None:
+            self.found = only_pair(self.studio)
+        return self.found.read()
+
+
 @dataclass(frozen=True, slots=True)
 class OfNoStudio:
     """Where no studio is named: the tools can be listed, and none can be used."""
@@ -139,22 +214,50 @@ class OfNoStudio:
         """Always raises `NoCredentials`."""
         raise NoCredentials(f"No studio is named: put its address into {STUDIO}.")
 
-    def save(self, pair: Pair) -> None:
-        """There is none."""
-        raise AssertionError("no studio has given a pair")
 
-
-def found_for(studio: str, *, file: Path | None = None) -> Credentials:
-    """Where the credentials for a studio are: a key that was named, else the login's pair."""
+def found_for(studio: str, *, file: Path | None = None, project: str | None = None) -> Credentials:
+    """Where the credentials for a studio are: a key, else a login's pair. Raises `ValueError` for both at once."""
+    named = "--key-file" if file is not None else next((name for name in (KEY_FILE, KEY) if os.environ.get(name)), None)
+    if named is not None and project is not None:
+        raise ValueError(
+            f"a key is of one project for good, and {named} names one: leave --project out, or, to spend for "
+            f"{project} by your login, leave {named} out"
+        )
     if not studio:
         return OfNoStudio()
-    if file is not None or os.environ.get(KEY) or os.environ.get(KEY_FILE):
+    if named is not None:
         return KeyOfEnvironment(file)
-    return PairOfLogin(folder_of(studio))
+    return OnlyPair(studio) if project is None else pair_of(studio, project)
 
 
-def folder_of(studio: str) -> Path:
-    """Where the pair of a studio is kept, in this user's folder for settings."""
+def pair_of(studio: str, project: str) -> PairOfLogin:
+    """Where the pair of a project is kept, also while there is none. Each project has a place of its own."""
+    return PairOfLogin(_folder_of(studio) / sha256(project.encode()).hexdigest()[:32], project)
+
+
+def only_pair(studio: str) -> PairOfLogin:
+    """The one pair that is kept of a studio. Raises `NoCredentials` for none, and `SeveralPairs`."""
+    found = {one.folder.name: one for one in _pairs(studio)}
+    if len(found) > 1:
+        raise SeveralPairs("Your login has keys of several projects here: say which one with --project NAME.")
+    if not found:
+        raise NoCredentials(NONE)
+    return next(iter(found.values()))
+
+
+def forget_pairs(studio: str) -> None:
+    """Keep none of a studio any more; whoever is exchanging one is waited for."""
+    for one in _pairs(studio):
+        with one.alone():
+            one.forget()
+
+
+def _pairs(studio: str) -> list[PairOfLogin]:
+    return [PairOfLogin(refresh.parent) for refresh in sorted(_folder_of(studio).glob("*/refresh"))]
+
+
+def _folder_of(studio: str) -> Path:
+    """Where the pairs of a studio are kept, in this user's folder for settings."""
     base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(base) / "oz0" / "budgets" / studio.partition("://")[2].replace(":", "_").replace("/", "_")
 

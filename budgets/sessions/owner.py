@@ -22,13 +22,15 @@ from base import outbound
 from base.addresses import Refused, read_url
 from budgets.rules import acceptance
 from budgets.sessions.bounds import Bound, Bounds, Deadline, Stopped
-from budgets.sessions.credentials import Credentials, NoCredentials, Pair, Shown
+from budgets.sessions.credentials import Credentials, NoCredentials, Pair, PairOfLogin, Shown
 from budgets.sessions.workers import Errands, Workers
 
 PREFIX: Final = "/api/v1/budgets/"
 REFRESH: Final = "tokens/refresh"
 JSON: Final = "application/json"
 AGAIN: Final = frozenset({429, 503})  # asked once more where that is safe
+DEAD: Final = frozenset({401, 403})  # what an exchange answers to a pair that counts no more
+TURN: Final = 0.05  # seconds between two looks whether another is done with the pair
 SHORTEST: Final = 1.0  # seconds before a second try that names none
 
 
@@ -157,14 +159,14 @@ class Owner:
         """The credentials, read once for a call, and exchanged when their end is near."""
         if self._shown is None:
             self._shown = await self._errands.read(self._credentials.read)
-        if self._shown.pair is not None and self._shown.old:
-            self._shown = await self._refreshed(self._shown.pair)
+        if self._shown.old:
+            self._shown = await self._refreshed(self._shown)
         return self._shown
 
     async def _may_ask_again(self, answer: Answer, shown: Shown) -> Shown | None:
         """What to show in a second try, once its time has come; None when there is none."""
         if answer.status == 401 and shown.pair is not None:
-            self._shown = await self._refreshed(shown.pair)
+            self._shown = await self._refreshed(shown)
             return self._shown
         if answer.status not in AGAIN:
             return None
@@ -174,25 +176,48 @@ class Owner:
         await asyncio.sleep(wait)
         return shown
 
-    async def _refreshed(self, old: Pair) -> Shown:
-        """Exchange the pair. The new one is being kept before anything else can happen (RULES W4)."""
+    async def _refreshed(self, shown: Shown) -> Shown:
+        """Exchange the pair, unless another has meanwhile: exchanging it takes its place, so that one does at a time.
+
+        The new one is being kept before anything else can happen (RULES W4). Raises `NoCredentials` where the login
+        counts no more, and `Lost` where that is not said; neither says anything of what is asked for.
+        """
+        old, kept = shown.pair, shown.kept
+        if old is None or kept is None:
+            return shown
+        turn = kept.turn()
+        try:
+            while not await self._errands.read(turn.taken):  # noqa: ASYNC110  another process sets no event
+                await asyncio.sleep(TURN)
+            there = await self._errands.read(kept.read)
+            if there.pair is None or there.pair.refresh != old.refresh:
+                return there
+            return await self._exchanged(old, kept)
+        finally:
+            self._errands.save(turn.give_back)  # after the pair is kept, also when the call is over before that
+
+    async def _exchanged(self, old: Pair, kept: PairOfLogin) -> Shown:
         asked = json.dumps({"refresh_token": old.refresh}).encode()
         saves: list[Awaitable[None]] = []
 
         def keep(answer: Answer) -> None:
             if (pair := _pair(answer, old)) is not None:
-                saves.append(self._errands.save(lambda: self._credentials.save(pair)))
+                saves.append(self._errands.save(lambda: kept.save(pair)))
 
-        answer = await self._once("POST", REFRESH, asked, "", _nothing, keep)
+        try:
+            answer = await self._once("POST", REFRESH, asked, "", _nothing, keep)
+        except Lost as error:
+            raise Lost(f"The login's token could not be exchanged for a new one. {error}", doubt=False) from error
         for save in saves:
             await save
-        pair = _pair(answer, old)
-        if pair is None:
-            there = await self._errands.read(self._credentials.read)
-            if there.pair is not None and there.pair.refresh != old.refresh:
-                return there  # another process exchanged it meanwhile
+        if (pair := _pair(answer, old)) is not None:
+            return Shown(pair.access, pair, kept)
+        if answer.status in DEAD:
             raise NoCredentials("The login counts no more: type oz0 login once more.")
-        return Shown(pair.access, pair)
+        raise Lost(
+            f"The studio gave no new token for the login's, and not because that counts no more ({answer.status}).",
+            doubt=False,
+        )
 
     async def _once(
         self,
@@ -291,6 +316,8 @@ def _read(body: bytes) -> Any:
 
 
 def _pair(answer: Answer, old: Pair) -> Pair | None:
-    """The pair of an answer, of the project of the one before; None when it has none."""
+    """The pair of an answer, None when it has none of the project of the one before."""
     found = Pair.read(answer.body) if answer.status == 200 else None
-    return None if found is None else replace(found, name=old.name)
+    if found is None or (old.project and found.project != old.project):
+        return None
+    return replace(found, name=old.name)

@@ -13,7 +13,7 @@ from budgets.rules.attribution import (
     dispositions,
     together,
 )
-from budgets.sessions.calls import Failed
+from budgets.sessions.calls import Failed, lost
 from budgets.sessions.credentials import NoCredentials
 from budgets.sessions.owner import Lost, Owner
 
@@ -64,7 +64,7 @@ class Recording:
             except NoCredentials:  # said before anything was taken in
                 self._all(Recorded.FAILED, "credentials_refused")
             except Lost as error:
-                self._all(Recorded.UNKNOWN if error.doubt else Recorded.FAILED, "outcome_unavailable")
+                self._all(Recorded.UNKNOWN if error.doubt else Recorded.FAILED, lost(error).code)
             else:
                 if answer.status == 202:
                     for one, found in zip(self.entries, dispositions(_events(self), answer.body), strict=True):

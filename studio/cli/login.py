@@ -47,6 +47,9 @@ def login(studio: str, no_browser: bool, as_json: bool) -> None:
     given = _taken(url, str(asked.body["login"]), verifier, asked.body.get("every"))
     kept = {name: str(given.body.get(name, "")) for name in ("token", "person", "workspace", "expires_at")}
     _logins.keep(_logins.Login(url, **kept))
+    from budgets.sessions.credentials import forget_pairs
+
+    forget_pairs(url)  # they are of the login before, which may be dead: `oz0 budget` has new ones given
     if as_json:
         click.echo(json.dumps({"studio": url, **{name: kept[name] for name in kept if name != "token"}}))
     else:

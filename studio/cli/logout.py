@@ -24,7 +24,7 @@ def logout(studio: str | None, as_json: bool) -> None:
     if not ended.ok and ended.status != 401:  # 401: it counted no more already
         raise click.ClickException(f"it was not revoked: {ended.why}")
     _logins.forget(url)
-    from budgets.sessions.credentials import PairOfLogin, folder_of
+    from budgets.sessions.credentials import forget_pairs
 
-    PairOfLogin(folder_of(url)).forget()  # what `oz0 budget` was given for it
+    forget_pairs(url)  # what `oz0 budget` was given for it
     click.echo(json.dumps({"studio": url, "ended": True}) if as_json else f"logged out of {url}")

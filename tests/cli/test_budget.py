@@ -169,3 +169,59 @@ def test_a_login_is_traded_once_for_a_pair_that_is_exchanged_and_forgotten_with_
     monkeypatch.setattr("studio.cli._far.ask", lambda *_, **__: type("Said", (), {"ok": True, "status": 200}))
     assert CliRunner().invoke(main, ["logout"]).exit_code == 0
     assert not [path for path in (tmp_path / "config/oz0/budgets").rglob("*") if path.is_file()]
+
+
+def test_each_project_keeps_its_own_pair_and_two_must_be_told_apart(journal: Journal, monkeypatch: pytest.MonkeyPatch):
+    def given(token: str) -> Any:
+        pair = {"access_token": token, "refresh_token": f"r-{token}", "expires_in": 900, "project_id": token}
+        return saying("200 OK", pair)
+
+    monkeypatch.delenv("OZ0_BUDGET_KEY")
+    _logins.keep(_logins.Login(journal.url, "login-token", "ada", "home", "2027-01-01T00:00:00+00:00"))
+    journal.script["POST tokens"] = [given("one"), given("two"), saying("401 No")]
+    for project in ("one", "two", "one", "two"):
+        assert oz0("usage", "--project", project).exit_code == 0
+        assert journal.asked[-1].headers["authorization"] == f"Bearer {project}"
+    assert journal.count("POST tokens") == 2
+    done = oz0("usage")
+    assert (done.exit_code, "--project NAME" in done.stderr) == (2, True)
+
+
+def test_a_key_and_a_project_together_are_a_wrong_call(journal: Journal, tmp_path: Path):
+    done = oz0("usage", "--project", "research")
+    assert done.exit_code == 2
+    assert "OZ0_BUDGET_KEY names one: leave --project out" in " ".join(done.stderr.split())
+    assert oz0("usage", "--project", "research", "--key-file", str(tmp_path / "key")).exit_code == 2
+    assert journal.asked == []
+
+
+@pytest.mark.parametrize(("line", "code"), [("401 No", 3), ("500 Broken", 1), ("429 Slow", 1), ("200 OK", 1)])
+def test_a_pair_that_is_not_given_is_the_logins_fault_only_where_the_studio_says_so(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, line: str, code: int
+):
+    monkeypatch.delenv("OZ0_BUDGET_KEY")
+    _logins.keep(_logins.Login(journal.url, "login-token", "ada", "home", "2027-01-01T00:00:00+00:00"))
+    journal.script["POST tokens"] = [saying(line, {})]
+    assert oz0("usage", "--project", "research").exit_code == code
+
+
+def test_who_logs_in_anew_spends_by_a_new_pair_although_the_one_before_is_dead(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+):
+    def logged_in() -> int:
+        return CliRunner().invoke(main, ["login", journal.url, "--no-browser"]).exit_code
+
+    monkeypatch.delenv("OZ0_BUDGET_KEY")
+    journal.script |= {
+        "POST /login/take/": [saying("200 OK", {"token": "login-token", "expires_at": "2027-01-01"})],
+        "POST /login/": [saying("200 OK", {"login": "login_1", "code": "1234", "url": journal.url})],
+        "GET usage": [None, saying("401 Revoked"), None],
+        "POST tokens/refresh": [saying("401 Revoked")],
+    }
+    assert logged_in() == 0
+    assert oz0("usage", "--project", "research").exit_code == 0
+    dead = oz0("usage", "--project", "research")
+    assert (dead.exit_code, "type oz0 login once more" in dead.stderr) == (3, True)
+    assert logged_in() == 0
+    assert oz0("usage", "--project", "research").exit_code == 0
+    assert journal.count("POST tokens") == 2

@@ -126,7 +126,7 @@ def test_a_login_spends_for_a_project_by_a_pair_that_is_exchanged_when_it_is_old
     done = oz0("budget", "check", *one, "--project", "research", "--json")
     assert done.exit_code == 0, done.output
     operation = json.loads(done.stdout.splitlines()[0])["operation_id"]
-    kept = next(at_home.parent.glob("budgets/*/refresh"))
+    kept = next(at_home.parent.glob("budgets/*/*/refresh"))
     before = kept.read_text()
     move_clock(timedelta(minutes=16))  # past the end of its access
     found = oz0("budget", "recover", operation)

@@ -13,7 +13,7 @@ from studio.cli import _far, _logins
 
 if TYPE_CHECKING:
     from budgets.sessions.calls import Call
-    from budgets.sessions.credentials import Credentials
+    from budgets.sessions.credentials import Credentials, PairOfLogin
     from budgets.sessions.standalone import Trouble
 
 DONE: Final = 0
@@ -46,18 +46,23 @@ def journal_options(command: Decorated) -> Decorated:
 
 def journal(studio: str | None, key_file: Path | None, project: str | None) -> "tuple[str, Credentials]":
     """The studio that is asked, and where its key is. Raises `click.UsageError`, `SystemExit`."""
-    from budgets.sessions.credentials import STUDIO, KeyOfEnvironment, PairOfLogin, found_for
+    from budgets.sessions.credentials import STUDIO, OnlyPair, PairOfLogin, SeveralPairs, found_for
 
     logins = _logins.kept()
     named = studio or os.environ.get(STUDIO) or next(iter(logins), "")
     if not named:
         raise click.UsageError("no studio is named: add --studio URL, set OZ0_BUDGET_URL, or type oz0 login")
     url = _far.read_studio(named)
-    found = found_for(url, file=key_file)
-    if isinstance(found, KeyOfEnvironment):
-        return url, found
-    if isinstance(found, PairOfLogin) and not _is_of(found, project) and url in logins:
-        _trade(found, logins[url], project)
+    try:
+        found = found_for(url, file=key_file, project=project)
+        if isinstance(found, OnlyPair) and url in logins and not _is_there(found):
+            raise click.UsageError("name the project whose budget it is: --project NAME")
+    except (SeveralPairs, ValueError) as error:
+        raise click.UsageError(str(error)) from error
+    if isinstance(found, PairOfLogin) and url in logins:
+        with found.alone():
+            if not _is_there(found):
+                _trade(found, logins[url])
     return url, found
 
 
@@ -110,23 +115,24 @@ def read_json(file: IO[str], what: str) -> Any:
         raise click.BadParameter(f"{what} is not JSON: {error}") from error
 
 
-def _is_of(pair: Any, project: str | None) -> bool:
-    """Whether there is a pair, of this project where one is named."""
-    from budgets.sessions.credentials import NoCredentials
+def _is_there(pair: "Credentials") -> bool:
+    """Whether there is a pair. Raises `SeveralPairs`."""
+    from budgets.sessions.credentials import NoCredentials, SeveralPairs
 
     try:
-        found = pair.read().pair
+        pair.read()
+    except SeveralPairs:
+        raise
     except NoCredentials:
         return False
-    return project is None or project in (found.name, found.project)
+    return True
 
 
-def _trade(kept: Any, login: "_logins.Login", project: str | None) -> None:
+def _trade(kept: "PairOfLogin", login: "_logins.Login") -> None:
     """Have the studio give a token pair for the login, once."""
     from budgets.sessions.credentials import Pair
 
-    if project is None:
-        raise click.UsageError("name the project whose budget it is: --project NAME")
+    project = str(kept.project)
     answer = _far.ask("POST", login.url, TRADE, token=login.token, body={"project": project})
     if answer.status == 403:  # who only looks at things gets a key that only does
         answer = _far.ask("POST", login.url, TRADE, token=login.token, body={"project": project, "scope": "read_only"})
@@ -135,5 +141,5 @@ def _trade(kept: Any, login: "_logins.Login", project: str | None) -> None:
         detail = answer.body.get("detail")
         said = detail.get("message") or detail.get("code") if isinstance(detail, Mapping) else answer.why
         click.echo(f"Error: {login.url} gave no key of {project}: {said}", err=True)
-        raise SystemExit(NOT_FOUND if answer.status == 404 else CREDENTIALS)
+        raise SystemExit({401: CREDENTIALS, 403: CREDENTIALS, 404: NOT_FOUND}.get(answer.status, FAILED))
     kept.save(replace(pair, name=project))
