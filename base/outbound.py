@@ -258,10 +258,14 @@ def _known(target: Target) -> list[Address]:
     return [address] if address is not None else []
 
 
-async def _resolve(host: str, port: int) -> list[Address]:
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+def look_up(host: str, port: int) -> list[Address]:
+    """The addresses of a host. It blocks in the operating system, for as long as that likes. Raises `OSError`."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(ip_address(str(entry[4][0])) for entry in found))
+
+
+async def _resolve(host: str, port: int) -> list[Address]:
+    return await asyncio.get_running_loop().run_in_executor(None, look_up, host, port)
 
 
 _TROUBLE: Final = (

@@ -5,7 +5,7 @@ calls are UUIDs in their canonical spelling; cursors are what an answer before s
 """
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from ninja import Schema
 from pydantic import (
@@ -26,24 +26,27 @@ from budgets.rules.checks import Check, Used
 from budgets.rules.events import Told
 from budgets.rules.identity import CANONICAL_V7
 from budgets.rules.words import (
+    LONGEST_MODEL,
+    LONGEST_NAME,
+    LONGEST_WORD,
     MODALITY,
     MOST_CHECKS,
+    MOST_FALLBACKS,
+    MOST_TAGS,
+    MOST_TOKENS,
     DuplicateBy,
     EventStatus,
     ItemError,
     ItemState,
     KeyScope,
     LimitMode,
+    Modality,
     OperationState,
     Period,
     Rejection,
 )
 
-MOST_TOKENS: Final = 10**12
 MOST_EVENTS: Final = 1_000
-LONGEST_MODEL: Final = 2_048
-MOST_FALLBACKS: Final = 8
-MOST_TAGS: Final = 10
 
 
 def _of_our_time(at: datetime) -> datetime:
@@ -60,9 +63,9 @@ def _to_the_microsecond(at: datetime) -> str:
 _NO_NUL = Field(json_schema_extra={**NO_NUL_PATTERN})
 Count = Annotated[int, Strict(), Field(ge=0, le=MOST_TOKENS)]
 Model = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_MODEL), _NO_NUL, NO_NUL]
-Short = Annotated[str, Strict(), Field(min_length=1, max_length=64), _NO_NUL, NO_NUL]
-Named = Annotated[str, Strict(), Field(min_length=1, max_length=256), _NO_NUL, NO_NUL]
-TagValue = Annotated[str, Strict(), Field(max_length=256), _NO_NUL, NO_NUL]
+Short = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_WORD), _NO_NUL, NO_NUL]
+Named = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_NAME), _NO_NUL, NO_NUL]
+TagValue = Annotated[str, Strict(), Field(max_length=LONGEST_NAME), _NO_NUL, NO_NUL]
 AnyText = Annotated[str, Strict(), Field(max_length=4_096), _NO_NUL, NO_NUL]
 When = Annotated[AwareDatetime, AfterValidator(_of_our_time)]
 Moment = Annotated[
@@ -88,7 +91,7 @@ class CheckIn(Sent):
     provider: Short
     estimated_input_tokens: Count
     estimated_output_tokens: Count | None = None
-    modality: Literal["text", "image", "audio", "video", "embedding"] = MODALITY
+    modality: Modality = MODALITY
     fallback_models: list[Model] = Field(default_factory=list, max_length=MOST_FALLBACKS)
     agent_run_id: Named | None = None
     tags: dict[Short, TagValue] = Field(default_factory=dict, max_length=MOST_TAGS)
@@ -162,7 +165,7 @@ class ConfirmIn(Sent):
     reservation_id: OperationId
     model: Model
     provider: Short
-    modality: Literal["text", "image", "audio", "video", "embedding"] = MODALITY
+    modality: Modality = MODALITY
     input_tokens: Count
     output_tokens: Count
     cached_input_tokens: Count = Field(0, description="Of the input's: those that were read from a cache.")

@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from budgets.rules.attribution import call_id_of, why_not_event
-from budgets.rules.words import MOST_CHECKS
+from budgets.rules.words import MOST_CHECKS, MOST_TAGS, Modality
 from budgets.sessions.batches import DenialsAgain, Lookup, Submission, why_not_again
 from budgets.sessions.bounds import Bounds
 from budgets.sessions.calls import Call
@@ -22,8 +22,8 @@ from budgets.sessions.shapes import (
     Checks,
     Count,
     Model,
+    Name,
     OperationId,
-    RunId,
     Tags,
     Used,
     Word,
@@ -75,7 +75,7 @@ class CheckBatch(Asked):
         if (self.checks is not None) + self.recover_only + (self.record_only is not None) != 1:
             raise BadArguments("give exactly one of checks, recover_only and record_only")
         if self.checks is not None:
-            checks = [_with_ambient(one) for one in self.checks]
+            checks = [_with_ambient(one, f"checks.{index}.tags") for index, one in enumerate(self.checks)]
             return Submission(self.operation_id or str(edge.new_id()), checks, record=not self.no_record)
         if self.no_record:
             raise BadArguments("no_record goes with checks alone")
@@ -93,11 +93,11 @@ class Confirm(Asked):
     """What was used, or only `record_only`."""
 
     reservation_id: Annotated[
-        Annotated[str, Field(min_length=1, max_length=64)] | None,
+        Word | None,
         Field(description="Of the check; null when that had none: nothing is confirmed then."),
     ] = None
     call_id: Annotated[
-        Annotated[str, Field(min_length=1, max_length=256)] | None,
+        Name | None,
         Field(description="Of the provider call; made of the reservation's when left out."),
     ] = None
     model: Model | None = None
@@ -105,8 +105,8 @@ class Confirm(Asked):
     input_tokens: Count | None = None
     output_tokens: Count | None = None
     cached_input_tokens: Count | None = None
-    modality: Word | None = None
-    agent_run_id: RunId | None = None
+    modality: Modality | None = None
+    agent_run_id: Name | None = None
     tags: Tags | None = None
     no_record: Annotated[bool, Field(description="Confirm without recording the call.")] = False
     record_only: Annotated[Event | None, Field(description="Only send this recording_retry, unchanged.")] = None
@@ -123,7 +123,7 @@ class Confirm(Asked):
             raise BadArguments("model, provider, input_tokens and output_tokens are needed to confirm")
         if "reservation_id" not in self.model_fields_set:
             raise BadArguments("reservation_id is needed: what the check answered, null included")
-        run, tags = _ambient()
+        run, tags = _with_ambience(self.agent_run_id, self.tags, "tags")
         used = Used(
             call_id=self.call_id or call_id_of(self.reservation_id or "") or str(edge.new_id()),
             model=self.model,
@@ -132,8 +132,8 @@ class Confirm(Asked):
             output_tokens=self.output_tokens,
             cached_input_tokens=self.cached_input_tokens,
             modality=self.modality,
-            agent_run_id=self.agent_run_id or run,
-            tags={**(tags or {}), **(self.tags or {})} or None,
+            agent_run_id=run,
+            tags=tags,
         )
         return Confirmation(
             self.reservation_id, used, record=not self.no_record, now=edge.now(), instance=edge.new_id()
@@ -144,8 +144,8 @@ class UsageList(Asked):
     """Which events."""
 
     cursor: Annotated[str | None, Field(description="recovery.cursor of an answer before.")] = None
-    run_id: Annotated[RunId | None, Field(description="Of one run, by its exact run_id.")] = None
-    run: Annotated[RunId | None, Field(description="Of the one run of this name, which is looked for first.")] = None
+    run_id: Annotated[Name | None, Field(description="Of one run, by its exact run_id.")] = None
+    run: Annotated[Name | None, Field(description="Of the one run of this name, which is looked for first.")] = None
     status: Literal["success", "error", "budget_denied"] | None = None
 
     def call(self, edge: Edge) -> Call:
@@ -172,8 +172,8 @@ class RunsList(Asked):
 class RunFind(Asked):
     """Exactly one of both."""
 
-    name: Annotated[RunId | None, Field(description="As your program named it: the list of runs is read.")] = None
-    run_id: Annotated[RunId | None, Field(description="As the journal names it: nothing is searched.")] = None
+    name: Annotated[Name | None, Field(description="As your program named it: the list of runs is read.")] = None
+    run_id: Annotated[Name | None, Field(description="As the journal names it: nothing is searched.")] = None
     cursor: Annotated[str | None, Field(description="recovery.cursor of a search that was cut short.")] = None
 
     def call(self, edge: Edge) -> Call:
@@ -237,10 +237,23 @@ PROFILES: Final = {
 }
 
 
-def _with_ambient(check: Check) -> Check:
-    run, tags = _ambient()
-    both = {**(tags or {}), **(check.tags or {})} or None
-    return check.model_copy(update={"agent_run_id": check.agent_run_id or run, "tags": both})
+def _with_ambient(check: Check, where: str) -> Check:
+    run, tags = _with_ambience(check.agent_run_id, check.tags, where)
+    return check.model_copy(update={"agent_run_id": run, "tags": tags})
+
+
+def _with_ambience(
+    run: str | None, tags: Mapping[str, str] | None, where: str
+) -> tuple[str | None, dict[str, str] | None]:
+    """A run and tags, and those of the environment where none are given. Raises `BadArguments` for too many."""
+    of_all, beside = _ambient()
+    both = {**(beside or {}), **(tags or {})}
+    if len(both) > MOST_TAGS:
+        raise BadArguments(
+            f"{where}: with those of {TAGS} in the server's environment they are {len(both)} tags, and at most "
+            f"{MOST_TAGS} may be: give fewer, or have fewer there"
+        )
+    return run or of_all, both or None
 
 
 def _ambient() -> tuple[str | None, dict[str, str] | None]:
@@ -248,6 +261,6 @@ def _ambient() -> tuple[str | None, dict[str, str] | None]:
     run, raw = os.environ.get(RUN) or None, os.environ.get(TAGS) or None
     try:
         tags = None if raw is None else TypeAdapter(Tags).validate_json(raw, strict=True)
-        return (None if run is None else TypeAdapter(RunId).validate_python(run)), tags
+        return (None if run is None else TypeAdapter(Name).validate_python(run)), tags
     except ValidationError as error:
         raise BadArguments(f"{RUN} or {TAGS} of the server's environment cannot be read: {told(error)}") from error

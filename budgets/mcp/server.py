@@ -81,9 +81,9 @@ class BudgetServer:
         try:
             call = tool.call(given, self._edge)
         except BadArguments as error:
-            return results.refused(BAD, f"{error}.", self._nothing_done(tool, given))
+            return results.refused(BAD, f"{error}.", self._nothing_done(tool, given), self._bounds)
         except Stopped as error:
-            return results.refused(results.code_of(error), str(error), self._nothing_done(tool, given))
+            return results.refused(results.code_of(error), str(error), self._nothing_done(tool, given), self._bounds)
         return await self._done(call, deadline)
 
     async def _done(self, call: Call, deadline: Deadline) -> CallToolResult:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from budgets.rules import busy
 
 BUSY: Final = 503
+LONGEST: Final = 300  # characters of what is repeated of an answer
 BEFORE_ACTING: Final = frozenset({401, 429})  # said before anything of a request was done
 
 
@@ -22,6 +23,15 @@ def code_of(body: object) -> str:
     code = _detail(body).get("code")
     fits = isinstance(code, str) and 0 < len(code) <= 64 and code.isascii() and code.replace("_", "").isalnum()
     return str(code) if fits else ""
+
+
+def mistake_of(body: object) -> str:
+    """The first mistake that an error's body names, with its place; empty without one."""
+    errors: Any = body.get("errors") if isinstance(body, Mapping) else None
+    first = errors[0] if isinstance(errors, list) and errors else None
+    if not isinstance(first, Mapping):
+        return str(_detail(body).get("message") or "")[:LONGEST]
+    return f"{first.get('at')}: {first.get('detail')}"[:LONGEST]
 
 
 def _detail(body: object) -> Mapping[str, Any]:

@@ -8,13 +8,20 @@ from typing import Any, Final
 from uuid import UUID, uuid5
 
 from budgets.rules.identity import denial_call_id
-from budgets.rules.words import DuplicateBy, EventStatus, Rejection
+from budgets.rules.words import LONGEST_MODEL, LONGEST_NAME, LONGEST_WORD, DuplicateBy, EventStatus, Rejection
 
 DENIED: Final = EventStatus.BUDGET_DENIED.value
 LEGACY: Final = DuplicateBy.LEGACY_KEY.value
 BY_CALL: Final = DuplicateBy.CALL_ID.value
 OTHER: Final = "other_event"
 REJECTIONS: Final = frozenset(one.value for one in Rejection)
+TEXTS: Final = {
+    "call_id": LONGEST_NAME,
+    "instance_id": LONGEST_NAME,
+    "status": LONGEST_WORD,
+    "model": LONGEST_MODEL,
+    "provider": LONGEST_WORD,
+}
 type Event = Mapping[str, Any]
 
 
@@ -94,9 +101,10 @@ def why_not_denial(operation_id: str, index: int, event: Event) -> str | None:
 
 def why_not_event(event: Event) -> str | None:
     """Why an object cannot be an event, or None when it can."""
-    for name in ("call_id", "instance_id", "status", "model", "provider"):
-        if not isinstance(event.get(name), str) or not event[name]:
-            return f"{name} is no text: send the recording_retry object unchanged"
+    for name, longest in TEXTS.items():
+        text = event.get(name)
+        if not isinstance(text, str) or not 0 < len(text) <= longest:
+            return f"{name} is no text of 1 to {longest} characters: send the recording_retry object unchanged"
     attempt = event.get("attempt_index")
     if not isinstance(attempt, int) or isinstance(attempt, bool) or attempt < 0:
         return "attempt_index is no number from 0 on: send the recording_retry object unchanged"

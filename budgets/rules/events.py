@@ -9,11 +9,17 @@ from uuid import UUID
 from base.canonical import digest
 from budgets.rules.checks import Used
 from budgets.rules.identity import denial_call_id
-from budgets.rules.words import MODALITIES, MODALITY, DuplicateBy, EventStatus, Rejection
+from budgets.rules.words import (
+    LONGEST_NAME,
+    LONGEST_WORD,
+    MODALITIES,
+    MODALITY,
+    MOST_TAGS,
+    DuplicateBy,
+    EventStatus,
+    Rejection,
+)
 
-MOST_TAGS: Final = 10
-LONGEST_KEY: Final = 64
-LONGEST_VALUE: Final = 256
 MOST_KEYS: Final = 100  # different tags of one project
 MOST_VALUES: Final = 1_000  # different values of one tag
 
@@ -104,4 +110,4 @@ def is_of(told: Told, operation: UUID, denials: Mapping[str, Denial]) -> bool:
 
 
 def _is_tag(key: str, value: str) -> bool:
-    return 1 <= len(key) <= LONGEST_KEY and len(value) <= LONGEST_VALUE
+    return 1 <= len(key) <= LONGEST_WORD and len(value) <= LONGEST_NAME

@@ -2,13 +2,19 @@
 
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal, get_args
 
 AUTHORITY: Final = timedelta(seconds=300)  # for how long a reservation lets its caller spend (RULES S4)
 DOUBT: Final = timedelta(hours=24)  # for how long an amount that nobody confirms is counted (RULES S10)
 LIFETIME: Final = timedelta(hours=24)  # of an operation, from its id's own time (RULES S2)
 RECEIPT: Final = timedelta(seconds=3_600)  # for how long a confirmation can be sent again (RULES S8)
 MOST_CHECKS: Final = 32  # of one operation (RULES S1)
+MOST_TOKENS: Final = 10**12
+MOST_FALLBACKS: Final = 8
+MOST_TAGS: Final = 10
+LONGEST_MODEL: Final = 2_048  # characters
+LONGEST_WORD: Final = 64  # of a provider, of a tag's name
+LONGEST_NAME: Final = 256  # that a program gives: of a call, an instance, a run; also a tag's value
 PLACES: Final = 12  # decimal places of an amount in US dollars
 DIGITS: Final = 30
 
@@ -108,5 +114,6 @@ class DuplicateBy(StrEnum):
     LEGACY_KEY = "legacy_key"
 
 
-MODALITIES: Final = ("text", "image", "audio", "video", "embedding")
+Modality = Literal["text", "image", "audio", "video", "embedding"]
+MODALITIES: Final[tuple[str, ...]] = get_args(Modality)
 MODALITY: Final = "text"

@@ -125,7 +125,7 @@ class Lookup(_OfOperation):
             raise Failed("lookup_failed", f"{error} The operation is as it was.") from error
         batch = _believed(answer.body, self.operation_id, None) if answer.status == 200 else None
         if batch is None:
-            raise failed(answer, "look it up")
+            raise failed(answer, "look it up", reads=True)
         self._take(batch)
         if failure := self._incomplete():
             raise failure

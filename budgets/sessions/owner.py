@@ -19,7 +19,7 @@ from typing import Any, Final
 import anyio
 
 from base import outbound
-from base.addresses import Refused, read_url
+from base.addresses import Address, Refused, read_url
 from budgets.rules import acceptance
 from budgets.sessions.bounds import Bound, Bounds, Deadline, Stopped
 from budgets.sessions.credentials import Credentials, NoCredentials, Pair, PairOfLogin, Shown
@@ -137,8 +137,13 @@ class Owner:
         raise AssertionError("the last try returns")
 
     async def _whole(self, work: Callable[[], Awaitable[None]]) -> None:
-        self._client = outbound.Client(allowed=[read_url(self._studio).place] if self._studio else [])
+        allowed = [read_url(self._studio).place] if self._studio else []
+        self._client = outbound.Client(allowed=allowed, resolve=self._look_up)
         await work()
+
+    async def _look_up(self, host: str, port: int) -> list[Address]:
+        """In a worker of this call, so that one that is stuck there is told of."""
+        return await self._errands.read(lambda: outbound.look_up(host, port))
 
     async def _clean_up(self, task: "asyncio.Future[None]") -> None:
         self._stopped = True

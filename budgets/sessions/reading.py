@@ -10,6 +10,7 @@ from budgets.sessions.calls import Call, Failed, failed
 from budgets.sessions.owner import Lost, Owner
 
 MOST_ROWS: Final = 100  # of one page
+FIRST_ROWS: Final = 20  # of a call's first: as large as rows can be they fit into any bound, so that each call gets on
 
 
 @dataclass(slots=True)
@@ -21,6 +22,7 @@ class Pages:
     cursor: str | None = None
     wanted: Mapping[str, str] = field(default_factory=dict)
     whole: bool = False
+    begun: bool = False
 
     async def read(self, owner: Owner) -> AsyncIterator[list[dict[str, Any]]]:
         """Each page, once it is complete. Raises `Failed`, and what `Owner.ask` raises but `Lost`."""
@@ -37,7 +39,8 @@ class Pages:
 
     async def page(self, owner: Owner) -> tuple[list[dict[str, Any]], str | None]:
         """The next one, and the cursor after it. Raises `Failed`."""
-        query = {"limit": str(MOST_ROWS), **self.wanted, **({"cursor": self.cursor} if self.cursor else {})}
+        most, self.begun = MOST_ROWS if self.begun else FIRST_ROWS, True
+        query = {"limit": str(most), **self.wanted, **({"cursor": self.cursor} if self.cursor else {})}
         try:
             answer = await owner.ask("GET", f"{self.kind}?{urlencode(query)}", again=True, page=True)
         except Lost as error:
@@ -45,9 +48,9 @@ class Pages:
         body = answer.body if answer.status == 200 and isinstance(answer.body, dict) else {}
         rows, after = body.get(self.kind), body.get("next")
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise failed(answer, "read")
+            raise failed(answer, "read", reads=True)
         if after is not None and (not isinstance(after, str) or not after):
-            raise failed(answer, "read")
+            raise failed(answer, "read", reads=True)
         return rows, after
 
 
@@ -58,7 +61,7 @@ class Listing(Call):
         super().__init__()
         self.pages: Final = pages
         self.original: Final = pages.cursor
-        self.rows: list[dict[str, Any]] = []
+        self.taken: list[tuple[str | None, list[dict[str, Any]]]] = []  # pages, by the cursors that they were read by
         self.search = None if run is None else Search(run, pages.longest)
         self.recovery.cursor = pages.cursor
 
@@ -68,13 +71,22 @@ class Listing(Call):
             await self.search.work(owner)
             self.pages.wanted = {**self.pages.wanted, "run_id": str(self.search.one["run_id"])}
         async for rows in self.pages.read(owner):
-            self.rows += rows
+            self.taken.append((self.recovery.cursor, rows))
             self.recovery.cursor = self.pages.cursor
 
     def data(self) -> Mapping[str, Any] | None:
         """The rows of complete pages."""
         run = {"run_id": self.pages.wanted["run_id"]} if "run_id" in self.pages.wanted else {}
-        return {**run, self.pages.kind: self.rows, "complete": self.pages.whole}
+        rows = [row for _, page in self.taken for row in page]
+        return {**run, self.pages.kind: rows, "complete": self.pages.whole}
+
+    def shorter(self) -> bool:
+        """Without its last page, from which whoever reads on begins; never without its only one."""
+        if len(self.taken) < 2:
+            return False
+        self.recovery.cursor, _ = self.taken.pop()
+        self.pages.whole = False
+        return True
 
     def left_out(self) -> None:
         """None of the rows was delivered: whoever reads on begins where this call did."""

@@ -13,7 +13,7 @@ from budgets.rules.attribution import (
     dispositions,
     together,
 )
-from budgets.sessions.calls import Failed, lost
+from budgets.sessions.calls import Failed, failed, lost
 from budgets.sessions.credentials import NoCredentials
 from budgets.sessions.owner import Lost, Owner
 
@@ -42,6 +42,7 @@ class Recording:
     def __init__(self, entries: Iterable[Entry] = (), *, asked: bool = True) -> None:
         self.entries = list(entries)
         self.asked = asked
+        self.refusal: Failed | NoCredentials | None = None  # of the key, not of the events
 
     @property
     def recorded(self) -> Recorded:
@@ -61,8 +62,9 @@ class Recording:
             body = {"events": [dict(one.event) for one in self.entries]}
             try:
                 answer = await owner.ask("POST", "ingest", body=body, again=True, begins=self._begins)
-            except NoCredentials:  # said before anything was taken in
-                self._all(Recorded.FAILED, "credentials_refused")
+            except NoCredentials as error:  # said before anything was taken in
+                self.refusal = error
+                self._all(Recorded.FAILED, "credentials_missing")
             except Lost as error:
                 self._all(Recorded.UNKNOWN if error.doubt else Recorded.FAILED, lost(error).code)
             else:
@@ -70,23 +72,27 @@ class Recording:
                     for one, found in zip(self.entries, dispositions(_events(self), answer.body), strict=True):
                         one.what = found
                 else:
+                    if answer.status in (401, 403):
+                        self.refusal = failed(answer, "record")
                     self._all(Recorded.FAILED if answer.nothing_made else Recorded.UNKNOWN, code_of(answer.body))
 
     def stopped(self) -> None:
-        """What was not sent will not be."""
+        """What was not sent will not be: since the call has ended, or since nobody wanted it sent."""
         for one in self.entries:
             if one.what.recorded is Recorded.NOT_SUBMITTED:
-                one.what = Disposition(Recorded.STOPPED)
+                one.what = Disposition(Recorded.STOPPED if self.asked else Recorded.SKIPPED)
 
-    def failure(self) -> Failed | None:
+    def failure(self) -> Failed | NoCredentials | None:
         """Why a call that was made for these events alone has not come to that; None when it has."""
         match self.recorded:
             case _ if self.acknowledged:
                 return None
+            case Recorded.FAILED if self.refusal is not None:
+                return self.refusal
             case Recorded.UNKNOWN:
                 return Failed("recording_unknown", "Nobody knows whether the journal has it: keep the event as it is.")
             case Recorded.REJECTED:
-                return Failed("recording_rejected", "The journal took it not in, and says why for each event.")
+                return Failed("recording_rejected", "The journal has not taken every event in: recordings has why.")
             case _:
                 return Failed("recording_failed", "Nothing of it was taken in: send the same event later.")
 

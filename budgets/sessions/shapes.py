@@ -2,14 +2,26 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from budgets.rules import identity
 from budgets.rules.attribution import moment
-from budgets.rules.words import AUTHORITY, LIFETIME, MOST_CHECKS, ItemState
+from budgets.rules.words import (
+    AUTHORITY,
+    LIFETIME,
+    LONGEST_MODEL,
+    LONGEST_NAME,
+    LONGEST_WORD,
+    MOST_CHECKS,
+    MOST_FALLBACKS,
+    MOST_TAGS,
+    MOST_TOKENS,
+    ItemState,
+    Modality,
+)
 
 
 class BadShape(ValueError):
@@ -40,15 +52,21 @@ def _moment(text: str) -> str:
     return text
 
 
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("it has a NUL character, which no text of the journal has: leave it out")
+    return text
+
+
+NO_NUL: Final = AfterValidator(_without_nul)
 OperationId = Annotated[str, AfterValidator(_canonical)]
 Moment = Annotated[str, AfterValidator(_moment)]
-Model = Annotated[str, Field(min_length=1, max_length=2_048)]
-Word = Annotated[str, Field(min_length=1, max_length=64)]
-RunId = Annotated[str, Field(min_length=1, max_length=256)]
-TagName = Annotated[str, Field(min_length=1, max_length=64)]
-TagValue = Annotated[str, Field(max_length=256)]
-Tags = Annotated[dict[TagName, TagValue], Field(max_length=10)]
-Count = Annotated[int, Field(ge=0)]
+Model = Annotated[str, Field(min_length=1, max_length=LONGEST_MODEL), NO_NUL]
+Word = Annotated[str, Field(min_length=1, max_length=LONGEST_WORD), NO_NUL]
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), NO_NUL]
+TagValue = Annotated[str, Field(max_length=LONGEST_NAME), NO_NUL]
+Tags = Annotated[dict[Word, TagValue], Field(max_length=MOST_TAGS)]
+Count = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 Amount = int | float | str
 
 
@@ -59,9 +77,9 @@ class Check(Asked):
     provider: Word
     estimated_input_tokens: Count
     estimated_output_tokens: Count | None = None
-    modality: Word | None = None
-    fallback_models: Annotated[list[Model], Field(max_length=8)] | None = None
-    agent_run_id: RunId | None = None
+    modality: Modality | None = None
+    fallback_models: Annotated[list[Model], Field(max_length=MOST_FALLBACKS)] | None = None
+    agent_run_id: Name | None = None
     tags: Tags | None = None
     uncounted_calls: Count | None = None
     uncounted_tokens: Count | None = None
@@ -70,14 +88,14 @@ class Check(Asked):
 class Used(Asked):
     """What a call has used in the end."""
 
-    call_id: Annotated[str, Field(min_length=1, max_length=256)]
+    call_id: Name
     model: Model
     provider: Word
     input_tokens: Count
     output_tokens: Count
     cached_input_tokens: Count | None = None
-    modality: Word | None = None
-    agent_run_id: RunId | None = None
+    modality: Modality | None = None
+    agent_run_id: Name | None = None
     tags: Tags | None = None
 
     def settles(self) -> Mapping[str, Any]:
@@ -92,7 +110,7 @@ class Decision(Said):
     """What a check came to. A denial is one too, and so is an allowance without a reservation (fail-open)."""
 
     allowed: bool
-    reservation_id: str | None
+    reservation_id: Annotated[str, Field(min_length=1, max_length=LONGEST_WORD)] | None
     remaining_budget: Amount | None
     mode: Literal["alert_only", "hard_deny"]
     budget_limit: Amount | None
@@ -183,10 +201,10 @@ def read[T: BaseModel](kind: type[T], value: Any) -> T:
 
 def told(error: ValidationError) -> str:
     """The first mistakes, each with its place; what was given is not repeated."""
-    found = [
-        f"{'.'.join(str(step) for step in one['loc']) or 'it'}: {one['msg'].removeprefix('Value error, ')}"
-        for one in error.errors(include_input=False, include_url=False, include_context=False)
-    ]
+    found = []
+    for one in error.errors(include_input=False, include_url=False, include_context=False):
+        place = ".".join(str(step)[:LONGEST_WORD] for step in one["loc"]) or "it"
+        found.append(f"{place}: {one['msg'].removeprefix('Value error, ')}")
     return "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else "")
 
 

@@ -97,10 +97,10 @@ def test_one_to_32_checks_are_taken(journal: Journal, count: int):
 def maximal() -> dict[str, Any]:
     """A check whose texts are as long as they may be, of characters of four bytes."""
     return {
-        "model": "𝕄" * 2_048, "provider": "openai", "estimated_input_tokens": 2**53 - 1,
-        "estimated_output_tokens": 2**53 - 1, "fallback_models": ["𝔽" * 2_048] * 8, "agent_run_id": "ℝ" * 255 + "𝕣",
+        "model": "𝕄" * 2_048, "provider": "openai", "estimated_input_tokens": 10**12,
+        "estimated_output_tokens": 10**12, "fallback_models": ["𝔽" * 2_048] * 8, "agent_run_id": "ℝ" * 255 + "𝕣",
         "tags": {f"{number}" + "𝕥" * 63: "𝕧" * 256 for number in range(10)},
-        "uncounted_calls": 2**53 - 1, "uncounted_tokens": 2**53 - 1,
+        "uncounted_calls": 10**12, "uncounted_tokens": 10**12,
     }  # fmt: skip
 
 

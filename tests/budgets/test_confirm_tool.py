@@ -1,10 +1,15 @@
 """`budget_confirm`: settlement and attribution fail apart, and neither claims what is not known."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.budgets.serving import FULL, MODES, USED, called, lose, quick, saying, stall
+from budgets.sessions.bounds import BOUNDS
+from budgets.sessions.credentials import PairOfLogin
+from tests.budgets.serving import CHECK, FULL, MODES, USED, called, denied, fresh, lose, quick, saying, stall
 from tests.servers.journals import Asked, Journal, told
 from tests.servers.raw_http import Peer
 
@@ -149,3 +154,105 @@ def test_arguments_that_no_confirmation_can_be_made_of_send_nothing(journal: Jou
     assert found["error"]["code"] == "invalid_arguments"
     assert found["recovery"]["settlement"] == "not_submitted"
     assert journal.asked == []
+
+
+@pytest.mark.rule("S11")
+@pytest.mark.parametrize("line", ["409 Conflict", "410 Gone"])
+def test_a_refusal_that_leaves_open_what_was_done_before_says_so(journal: Journal, line: str):
+    journal.script["POST"] = [saying(line, {"detail": {"code": "operation_expired"}})]
+    for tool, arguments in (("budget_confirm", RESERVED), ("budget_check_batch", {"checks": [CHECK]})):
+        message = called(journal, tool, **arguments)["error"]["message"]
+        assert "nothing was made" not in message
+        assert "was done under the same id before is not known" in message
+
+
+def test_what_the_journal_finds_malformed_is_told_with_its_first_mistake(journal: Journal):
+    errors = [
+        {"at": "checks.0.model", "detail": "is too long\x1b[8m"},
+        {"at": "checks.1.model", "detail": "so is this"},
+    ]
+    journal.script["POST"] = [saying("422 Bad", {"detail": {"code": "malformed"}, "errors": errors})]
+    message = called(journal, "budget_check_batch", checks=[CHECK])["error"]["message"]
+    assert "malformed: checks.0.model: is too long" in message
+    assert "nothing was made" in message
+    assert "\x1b" not in message
+    assert "so is this" not in message
+
+
+@pytest.mark.rule("S8")
+def test_a_recording_that_nobody_wanted_is_skipped_although_the_settlement_was_lost(journal: Journal):
+    journal.script["POST confirm"] = [lose]
+    found = called(journal, "budget_confirm", **RESERVED, no_record=True)
+    assert (found["recovery"]["settlement"], found["recovery"]["recording"]) == ("unknown", "skipped")
+    assert found["data"]["recordings"][0]["status"] == "skipped"
+
+
+@pytest.mark.rule("S11")
+def test_a_recording_that_a_key_keeps_from_being_sent_says_so(journal: Journal, tmp_path: Path):
+    kept = called(journal, "budget_confirm", **RESERVED, no_record=True)["data"]["recording_retry"]
+    operation, denial = denied(journal)
+    none = PairOfLogin(tmp_path / "nobody")
+    for arguments in (
+        {"tool": "budget_confirm", "record_only": kept},
+        {"tool": "budget_check_batch", "operation_id": operation, "record_only": [denial]},
+    ):
+        found = called(journal, **arguments, _credentials=none)
+        assert (found["error"]["code"], found["recovery"]["recording"]) == ("credentials_missing", "failed")
+        for line, code in (("401 No", "credentials_refused"), ("403 No", "not_allowed")):
+            journal.script["POST ingest"] = [saying(line)]
+            found = called(journal, **arguments)
+            assert (found["error"]["code"], found["recovery"]["recording"]) == (code, "failed")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("modality", "smell"),
+        ("input_tokens", 10**12 + 1),
+        ("model", "a\0b"),
+        ("provider", "a\0b"),
+        ("call_id", "c" * 257),
+        ("tags", {"a": "\0"}),
+    ],
+)
+def test_what_the_journal_would_refuse_is_refused_before_it_is_sent(journal: Journal, name: str, value: Any):
+    found = called(journal, "budget_confirm", **(RESERVED | {name: value}))
+    assert found["error"]["code"] == "invalid_arguments"
+    assert name in found["error"]["message"]
+    assert journal.asked == []
+
+
+def test_tags_of_the_environment_and_of_the_arguments_are_bounded_together(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OZ0_BUDGET_TAGS", json.dumps({f"e{number}": "" for number in range(6)}))
+    tags = {f"t{number}": "" for number in range(5)}
+    for tool, arguments, where in (
+        ("budget_confirm", RESERVED | {"tags": tags}, "tags"),
+        ("budget_check_batch", {"checks": [CHECK, CHECK | {"tags": tags}]}, "checks.1.tags"),
+    ):
+        message = called(journal, tool, **arguments)["error"]["message"]
+        assert message.startswith(f"{where}: with those of OZ0_BUDGET_TAGS")
+        assert "11 tags, and at most 10" in message
+    assert journal.asked == []
+    assert called(journal, "budget_check_batch", checks=[CHECK | {"tags": {"e0": "own", "t": ""}}])["ok"]
+    assert len(journal.asked[-1].body["checks"][0]["tags"]) == 7
+
+
+@pytest.mark.rule("W2")
+def test_refusals_and_compact_failures_are_bounded_too(journal: Journal):
+    """A name that nobody knows, of 3 MiB; an event's own; and a batch whose bound is small."""
+    wide = "x" * (3 * 2**20)
+    event = called(journal, "budget_confirm", **RESERVED, no_record=True)["data"]["recording_retry"]
+    for tool, arguments in (
+        ("budget_check_batch", {"checks": [CHECK | {wide: 1}]}),
+        ("budget_confirm", {"record_only": event | {"call_id": wide}}),
+    ):
+        found = called(journal, tool, **arguments)
+        assert found["error"]["code"] == "invalid_arguments"
+        assert len(json.dumps(found)) < 5_000
+    operation = fresh()
+    small = replace(BOUNDS, result=BOUNDS.reserve + 3_000)
+    found = called(journal, "budget_check_batch", operation_id=operation, checks=[CHECK] * 32, _bounds=small)
+    assert (found["recovery"]["operation_id"], found["recovery"]["items"]) == (operation, [])
+    assert 2 * len(json.dumps(found)) < 3_500

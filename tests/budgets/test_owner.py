@@ -202,6 +202,26 @@ def test_a_worker_that_is_stuck_does_not_hold_the_answer_and_is_told_of(workers:
 
 
 @pytest.mark.rule("W4")
+def test_a_look_up_of_the_host_that_is_stuck_is_told_of_too(workers: Workers, monkeypatch: pytest.MonkeyPatch):
+    hold = threading.Event()
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: hold.wait(30) and [])
+
+    async def whole() -> bool:
+        owner = Owner("https://studio.example", Key(), deadline=Deadline(0.5), bounds=BOUNDS, workers=workers)
+
+        async def work() -> None:
+            await owner.ask("GET", "usage")
+
+        with pytest.raises(Stopped):
+            await owner.run(work)
+        stuck = owner.stuck
+        hold.set()
+        return stuck
+
+    assert asyncio.run(whole())
+
+
+@pytest.mark.rule("W4")
 def test_after_a_cancel_nothing_more_is_asked(journal: Journal, workers: Workers):
     """While it waits for its second try."""
     journal.script["GET usage"] = [saying("503 Busy", Retry_After="1"), None]

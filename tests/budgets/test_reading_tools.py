@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from budgets.sessions.bounds import MIB
-from tests.budgets.serving import MODES, called, lose, quick, saying, stall
+from tests.budgets.serving import MODES, called, fresh, lose, quick, saying, stall
 from tests.servers.journals import Asked, Journal
 from tests.servers.raw_http import Peer
 
@@ -57,7 +57,7 @@ async def endless(peer: Peer, asked: Asked) -> None:
         (saying("200 OK", b"{"), "invalid_response"),
         (saying("200 OK", {"usage": [], "next": 7}), "invalid_response"),
         (saying("200 OK", {"usage": [], "next": "c" * 4_097}), "cursor_size_limit"),
-        (saying("500 Oops"), "outcome_unavailable"),
+        (saying("500 Oops"), "status_500"),
         (saying("308 Elsewhere", Location="/"), "redirect_refused"),
         (saying("429 Slow", Retry_After="60"), "rate_limited"),
     ],
@@ -192,3 +192,61 @@ def test_the_pages_of_a_search_for_a_name_are_of_the_same_ten(journal: Journal):
     journal.pages["runs"] = runs(*[["a"]] * 11)
     found = called(journal, "usage_list", run="nightly")
     assert (found["error"]["code"], found["data"]["usage"], found["recovery"]["cursor"]) == ("page_limit", [], None)
+
+
+@pytest.mark.rule("W5")
+@pytest.mark.parametrize("kind", ["usage", "runs"])
+def test_a_list_that_is_too_large_is_told_without_its_last_pages_and_is_read_on_from_the_first_of_them(
+    journal: Journal, kind: str
+):
+    """Each page has its result twice, as text and structured, and what is quoted once more."""
+    journal.pages[kind] = [[{"event_id": f"e{page}", "note": '"' * 120_000}] for page in range(6)]
+    seen: list[str] = []
+    arguments: dict[str, Any] = {}
+    for _ in range(4):
+        found = called(journal, f"{kind}_list", **arguments)
+        seen += [row["event_id"] for row in found["data"][kind]]
+        if found["ok"]:
+            break
+        assert (found["error"]["code"], found["data"]["complete"]) == ("response_size_limit", False)
+        arguments = {"cursor": found["recovery"]["cursor"]}
+    assert seen == [f"e{page}" for page in range(6)]
+
+
+def test_the_first_page_of_a_call_is_short_so_that_each_call_gets_on(journal: Journal):
+    """Rows as large as they can be: twenty fit into the answers and into the result, a hundred into neither."""
+    row = {
+        "model": "\\" * 2_048,
+        "agent_run_id": "\x01" * 256,
+        "tags": {f"{n}" + "\x01" * 63: "\x01" * 256 for n in range(10)},
+    }
+
+    async def rows(peer: Peer, asked: Asked) -> None:
+        first, most = int(asked.query.get("cursor", "0")), int(asked.query["limit"])
+        names = range(first, min(first + most, 70))
+        after = str(names[-1] + 1) if names[-1] < 69 else None
+        await peer.status("200 OK", {"usage": [row | {"event_id": f"e{name}"} for name in names], "next": after})
+
+    journal.script["GET usage"] = [rows]
+    seen: list[str] = []
+    arguments: dict[str, Any] = {}
+    for _ in range(5):
+        found = called(journal, "usage_list", **arguments)
+        seen += ids(found)
+        if found["ok"]:
+            break
+        assert found["error"]["code"] == "response_size_limit"
+        arguments = {"cursor": found["recovery"]["cursor"]}
+    assert seen == [f"e{number}" for number in range(70)]
+
+
+@pytest.mark.parametrize("line", ["404 No", "409 Conflict", "410 Gone", "422 Bad", "429 Slow", "500 Oops", "503 Busy"])
+def test_what_is_only_read_says_nothing_of_what_was_done_before(journal: Journal, line: str):
+    journal.script["GET"] = [saying(line, {"detail": {"code": "operation_expired"}}, Retry_After="60")]
+    for tool, arguments in (
+        ("usage_list", {}),
+        ("budget_check_batch", {"operation_id": fresh(), "recover_only": True}),
+    ):
+        message = called(journal, tool, **arguments)["error"]["message"]
+        assert "nothing" not in message
+        assert "may have done" not in message

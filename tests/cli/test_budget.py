@@ -225,3 +225,15 @@ def test_who_logs_in_anew_spends_by_a_new_pair_although_the_one_before_is_dead(
     assert logged_in() == 0
     assert oz0("usage", "--project", "research").exit_code == 0
     assert journal.count("POST tokens") == 2
+
+
+@pytest.mark.parametrize("line", ["401 No", "403 No"])
+def test_events_that_a_key_keeps_from_being_recorded_end_with_3(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, line: str
+):
+    event = rows(oz0("confirm", "res-1", *ARGUMENTS, "--output-tokens", "1", "--no-record", "--json"))[0]
+    kept = event["data"]["recording_retry"]
+    journal.script["POST ingest"] = [saying(line)]
+    assert oz0("record", "--file", "-", given=kept).exit_code == 3
+    monkeypatch.delenv("OZ0_BUDGET_KEY")
+    assert oz0("record", "--file", "-", given=kept).exit_code == 3
