@@ -13,16 +13,13 @@ from django.db.models import QuerySet
 from base import db, ids
 from base.figures import plural
 from catalog.operations import connections
-from catalog.queries import switches
 from catalog.rules.agents import AgentSpec
 from catalog.rules.answers import storable
-from catalog.rules.kept_agents import Unreadable, from_json
 from catalog.rules.manifest import command
 from catalog.rules.sandbox import Sandbox
 from catalog.rules.servers import Remote
-from catalog.rules.switching import Mode
-from jobs.models import Attempt, Call, Hold, Job, Node, Session
-from jobs.operations import cancel, events, holds, masking, moves, sessions
+from jobs.models import Attempt, Call, Hold, Job, Session
+from jobs.operations import cancel, claiming, events, holds, masking, moves, sessions
 from jobs.queries import locks, runs
 from jobs.rules.limits import backoff
 from jobs.rules.sessions import SessionEnd, SessionOrder
@@ -54,18 +51,8 @@ def start(*, tenant: UUID, session_id: UUID, node_id: UUID, token: str) -> Sessi
         row = locks.session(session_id)
         if job is None or row is None or row.state != SessionState.STARTING or row.due_at is None or row.due_at > now:
             return None
-        if not Node.objects.filter(pk=node_id, state=NodeState.ALIVE).exists():
-            return None
-        switch = switches.over_agent(job.agent_name)
-        if switch is not None and switch.mode == Mode.PAUSE:
-            return None
-        if switch is not None:
-            cancel.end(job, ends_as=JobState.CANCELED, reason=Why.KILL_SWITCH, now=now, detail=switch.reason)
-            return None
-        try:
-            agent = from_json(job.agent.definition)
-        except Unreadable as error:
-            cancel.fail_for_agent(job, str(error), now=now)
+        agent = claiming.agent_for(job, node_id)
+        if agent is None:
             return None
         model = connections.provider_of(agent.connection, job.agent_id) if agent.connection else None
         if model is not None and model.trouble:

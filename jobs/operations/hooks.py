@@ -23,12 +23,8 @@ from tenants.rules.who import SYSTEM, Actor
 OVERLAP: Final = timedelta(hours=24)  # in which the secret before the present one still counts
 
 
-class BadHook(ValueError):
-    """A hook that cannot be so. The message says why; `troubles` are (field or input, what is wrong there)."""
-
-    def __init__(self, message: str, *troubles: tuple[str, str]) -> None:
-        super().__init__(message)
-        self.troubles = troubles
+class BadHook(intake.Troubled):
+    """A hook that cannot be so."""
 
 
 @dataclass(frozen=True, slots=True)

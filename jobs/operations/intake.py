@@ -39,17 +39,18 @@ TITLE: Final = 200
 THROUGH: Final = ("start_token_id", "routine_id", "hook_id")
 
 
-class CannotStart(ValueError):
-    """A job that cannot be started; the message says why and what to do.
-
-    `troubles` are (path in the input, what is wrong there), where it is that.
-    """
-
-    of_input = False
+class Troubled(ValueError):
+    """What was wanted cannot be so. The message says why; `troubles` are (field or input, what is wrong there)."""
 
     def __init__(self, message: str, *troubles: tuple[str, str]) -> None:
         super().__init__(message)
         self.troubles = troubles
+
+
+class CannotStart(Troubled):
+    """A job that cannot be started; the message says why and what to do."""
+
+    of_input = False
 
 
 class BadInput(CannotStart):

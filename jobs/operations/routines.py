@@ -27,12 +27,8 @@ from tenants.rules.who import SYSTEM, Actor
 KEPT: Final = timedelta(days=30)  # that a due time is remembered which started nothing
 
 
-class BadRoutine(ValueError):
-    """A routine that cannot be so. The message says why; `troubles` are (field of its form, what is wrong there)."""
-
-    def __init__(self, message: str, *troubles: tuple[str, str]) -> None:
-        super().__init__(message)
-        self.troubles = troubles
+class BadRoutine(intake.Troubled):
+    """A routine that cannot be so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,23 +8,21 @@ from uuid import UUID
 from base import db
 from base.figures import plural
 from catalog.operations import connections
-from catalog.queries import switches
 from catalog.rules.agents import AgentSpec
 from catalog.rules.answers import storable
 from catalog.rules.kept_agents import Unreadable, from_json
 from catalog.rules.model_names import REHEARSAL, connection_of
 from catalog.rules.servers import Remote
-from catalog.rules.switching import Mode
 from jobs import wake
-from jobs.models import Call, Job, Node, Turn
-from jobs.operations import bodies, cancel, events, intake, masking, moves, platform, runs
+from jobs.models import Call, Job, Turn
+from jobs.operations import bodies, cancel, claiming, events, intake, masking, moves, platform, runs
 from jobs.queries import history, locks
 from jobs.queries import runs as queries
 from jobs.queries.tables import TURNS
 from jobs.rules.limits import TURN_LIMIT, asked_again
 from jobs.rules.runs import MOST_IN_VAIN, as_summary, without_summary
 from jobs.rules.spending import Settled
-from jobs.rules.states import JobState, NodeState, TurnState
+from jobs.rules.states import JobState, TurnState
 from jobs.rules.turns import LOST, TurnAnswer, TurnBusy, TurnDenied, TurnFailed, TurnOrder, TurnOutcome, with_lost
 from jobs.rules.why import Why
 
@@ -40,18 +38,8 @@ def start(*, tenant: UUID, job_id: UUID, node_id: UUID) -> TurnOrder | None:
         job = locks.job_for_turn(job_id)
         if job is None or job.turn_due_at is None or job.turn_due_at > now:
             return None
-        if not Node.objects.filter(pk=node_id, state=NodeState.ALIVE).exists():
-            return None
-        switch = switches.over_agent(job.agent_name)
-        if switch is not None and switch.mode == Mode.PAUSE:
-            return None
-        if switch is not None:
-            cancel.end(job, ends_as=JobState.CANCELED, reason=Why.KILL_SWITCH, now=now, detail=switch.reason)
-            return None
-        try:
-            agent = from_json(job.agent.definition)
-        except Unreadable as error:
-            cancel.fail_for_agent(job, str(error), now=now)
+        agent = claiming.agent_for(job, node_id)
+        if agent is None:
             return None
         if passed := _limit_passed(job, agent, now):
             kind, limit = passed

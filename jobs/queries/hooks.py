@@ -48,7 +48,7 @@ class HookRow:
         return [
             (name, "always", repr(one.value) if isinstance(one.value, str) else str(one.value))
             if isinstance(one, Constant)
-            else (name, "event, if there" if one.optional else "event", one.pointer or "all of it")
+            else (name, "from the event, if there" if one.optional else "from the event", one.pointer or "all of it")
             for name, one in self.mapped.items()
         ]
 

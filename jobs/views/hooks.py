@@ -8,7 +8,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.debug import sensitive_variables
@@ -22,11 +21,10 @@ from jobs.operations.hooks import BadHook, Wanted
 from jobs.queries import hooks as queries
 from jobs.queries.hooks import HookPage
 from jobs.rules.event_signing import SAYS, drawn
-from jobs.rules.permits import why_not_start
 from jobs.rules.starters import Signing, Standing
 from jobs.views import input_form, mapping_form
 from jobs.views.mapping_form import HOW, Row
-from tenants.models import Role
+from jobs.views.places import before_in, id_in, starter_of, why_not
 from tenants.queries.seats import Seat
 from tenants.views.place import actor_of, seat_of
 
@@ -55,7 +53,7 @@ def hooks(request: HttpRequest) -> HttpResponse:
     seat = seat_of(request)
     rows, now = queries.hook_list(seat.tenant)
     return answer(
-        request, "jobs/hooks.html", {"rows": rows, "now": now, "why_not": _why_not(seat) or ""}, parts=["hooks-list"]
+        request, "jobs/hooks.html", {"rows": rows, "now": now, "why_not": why_not(seat) or ""}, parts=["hooks-list"]
     )
 
 
@@ -69,7 +67,7 @@ def new_hook(request: HttpRequest) -> HttpResponse:
         rows = mapping_form.rows_of(chosen.spec if chosen else None, {})
         form = _Form("", chosen.name if chosen else "", Signing.STANDARD, rows, {})
         return _show(request, choices, form)
-    seat = _may(request)
+    seat = starter_of(request)
     form, wanted = _sent(request, choices, "")
     if wanted is None:
         return _show(request, choices, form)
@@ -96,14 +94,15 @@ def change_hook(request: HttpRequest, shown: str) -> HttpResponse:
     if request.method != "POST":
         rows = mapping_form.rows_of(input_form.spec_of(choices, row.agent), row.mapped)
         return _show(request, choices, _Form(row.name, row.agent, row.signing, rows, {}, shown=shown))
-    seat = _may(request)
+    seat = starter_of(request)
     form, wanted = _sent(request, choices, shown)
     form = replace(form, signing=row.signing)
     if wanted is None:
         return _show(request, choices, form)
     who: dict[str, Any] = {"person": seat.person_id, "actor": actor_of(request)}
+    wanted = replace(wanted, signing=row.signing)
     try:
-        operations.change(tenant=seat.tenant, hook=_id(shown), wanted=replace(wanted, signing=row.signing), **who)
+        operations.change(tenant=seat.tenant, hook=id_in(ids.HOOK, shown), wanted=wanted, **who)
     except BadHook as error:
         return _show(request, choices, _refused(form, error))
     messages.success(request, "Saved. Its jobs count as started by you.")
@@ -119,7 +118,7 @@ def hook(request: HttpRequest, shown: str) -> HttpResponse:
 @require_POST
 def turn_hook(request: HttpRequest, shown: str) -> HttpResponse:
     """Pause it, or let it go on."""
-    seat, on, pk = _may(request), request.POST.get("on", ""), _id(shown)
+    seat, on, pk = starter_of(request), request.POST.get("on", ""), id_in(ids.HOOK, shown)
     if on not in ("yes", "no"):
         return _detail(request, seat, shown, error="A hook goes on by yes and is paused by no.", status=400)
     _page(seat, shown)
@@ -135,7 +134,7 @@ def turn_hook(request: HttpRequest, shown: str) -> HttpResponse:
 @require_POST
 def hook_secret(request: HttpRequest, shown: str) -> HttpResponse:
     """Take another secret; one that the studio draws is shown once, on the page that answers."""
-    seat, pk = _may(request), _id(shown)
+    seat, pk = starter_of(request), id_in(ids.HOOK, shown)
     row = _page(seat, shown).row
     typed = request.POST.get("secret", "").strip()
     secret = typed or drawn(secrets.token_bytes(SECRET))
@@ -153,9 +152,9 @@ def hook_secret(request: HttpRequest, shown: str) -> HttpResponse:
 @require_POST
 def remove_hook(request: HttpRequest, shown: str) -> HttpResponse:
     """Remove it; its jobs and the log of what came stay."""
-    seat = _may(request)
+    seat = starter_of(request)
     try:
-        name = operations.remove(tenant=seat.tenant, hook=_id(shown), actor=actor_of(request))
+        name = operations.remove(tenant=seat.tenant, hook=id_in(ids.HOOK, shown), actor=actor_of(request))
     except BadHook as error:
         raise Http404 from error
     messages.success(request, f"Hook {name} is removed: its address answers no more.")
@@ -196,7 +195,7 @@ def _show(request: HttpRequest, choices: Sequence[AgentChoice], form: _Form) -> 
         "known": any(one.name == form.agent for one in choices),
         "signings": [(one.value, *SAYS[one], one in OWN_SECRET) for one in Signing],
         "sender": SAYS[Signing(form.signing)][0] if form.signing in set(Signing) else "",
-        "why_not": _why_not(seat_of(request)) or "",
+        "why_not": why_not(seat_of(request)) or "",
         "here": reverse("change-hook", args=[form.shown]) if form.shown else reverse("new-hook"),
     }
     status = 422 if form.wrong or form.error else 200
@@ -213,7 +212,7 @@ def _detail(
     error: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    found = _page(seat, shown, before=request.GET.get("before", ""))
+    found = _page(seat, shown, before=before_in(request, ids.DELIVERY))
     context = {
         "page": found,
         "row": found.row,
@@ -221,37 +220,15 @@ def _detail(
         "secret": secret,
         "made": made,
         "own_secret": found.row.signing in OWN_SECRET,
-        "why_not": _why_not(seat) or "",
+        "why_not": why_not(seat) or "",
         "error": error,
         "first": "before" not in request.GET,
     }
     return answer(request, "jobs/hook.html", context, parts=["deliveries"], status=status)
 
 
-def _page(seat: Seat, shown: str, *, before: str = "") -> HookPage:
-    try:
-        last = ids.parse(ids.DELIVERY, before) if before else None
-    except ids.BadId as error:
-        raise Http404 from error
-    found = queries.hook_page(seat.tenant, _id(shown), before=last)
+def _page(seat: Seat, shown: str, *, before: UUID | None = None) -> HookPage:
+    found = queries.hook_page(seat.tenant, id_in(ids.HOOK, shown), before=before)
     if found is None:
         raise Http404
     return found
-
-
-def _may(request: HttpRequest) -> Seat:
-    seat = seat_of(request)
-    if why_not := _why_not(seat):
-        raise PermissionDenied(why_not)
-    return seat
-
-
-def _why_not(seat: Seat) -> str | None:
-    return why_not_start(operator=seat.may(Role.OPERATOR))
-
-
-def _id(shown: str) -> UUID:
-    try:
-        return ids.parse(ids.HOOK, shown)
-    except ids.BadId as error:
-        raise Http404 from error

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from base import ids
 from base.htmx import page as answer
 from jobs.queries.lists import VIEWS, JobFilter, jobs_page
+from jobs.views.places import id_in
 from tenants.views.place import seat_of
 
 
@@ -50,9 +51,4 @@ def jobs(request: HttpRequest) -> HttpResponse:
 
 def job_id_of(text: str | None) -> UUID | None:
     """The job that an address names; None for none. Anything else is no address of ours."""
-    if not text:
-        return None
-    try:
-        return ids.parse(ids.JOB, text)
-    except ids.BadId as error:
-        raise Http404 from error
+    return id_in(ids.JOB, text) if text else None

@@ -6,7 +6,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.crypto import get_random_string
@@ -20,12 +19,11 @@ from jobs.operations.intake import CannotStart
 from jobs.operations.routines import BadRoutine, Wanted
 from jobs.queries import routines as queries
 from jobs.queries.routines import RoutinePage
-from jobs.rules.permits import why_not_start
 from jobs.rules.schedule import BadSchedule, zones
 from jobs.rules.starters import Missed, Overlap, Standing
 from jobs.views import input_form
 from jobs.views.input_form import Sent
-from tenants.models import Role
+from jobs.views.places import before_in, id_in, starter_of, why_not
 from tenants.queries.seats import Seat
 from tenants.views.place import actor_of, seat_of
 
@@ -55,7 +53,7 @@ def routines(request: HttpRequest) -> HttpResponse:
     """All of them by name, with when each is due next and what became of its last due time."""
     seat = seat_of(request)
     rows, now = queries.routine_list(seat.tenant)
-    context = {"rows": rows, "now": now, "why_not": _why_not(seat) or ""}
+    context = {"rows": rows, "now": now, "why_not": why_not(seat) or ""}
     return answer(request, "jobs/routines.html", context, parts=["routines-list"])
 
 
@@ -69,7 +67,7 @@ def new_routine(request: HttpRequest) -> HttpResponse:
         typed = {"name": "", "cron": "30 7 * * MON-FRI", "zone": queries.last_zone(seat.tenant)}
         typed |= {"missed": Missed.ONCE.value, "overlap": Overlap.SKIP.value}
         return _show(request, Sent(input_form.begun(chosen, {}, as_json=False), None), _Form(typed, {}))
-    return _posted(request, _may(request), "")
+    return _posted(request, starter_of(request), "")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -85,7 +83,7 @@ def change_routine(request: HttpRequest, shown: str) -> HttpResponse:
         typed = {name: str(getattr(row, name)) for name in TYPED}
         begun = input_form.begun(chosen, dict(row.given), as_json=False)
         return _show(request, Sent(replace(begun, agent=row.agent, title=row.title), None), _Form(typed, {}, shown))
-    return _posted(request, _may(request), shown)
+    return _posted(request, starter_of(request), shown)
 
 
 @require_GET
@@ -98,8 +96,8 @@ def routine(request: HttpRequest, shown: str) -> HttpResponse:
 @require_POST
 def run_routine(request: HttpRequest, shown: str) -> HttpResponse:
     """Start its job now, as whoever presses the button."""
-    seat = _may(request)
-    once, pk = request.POST.get("once", ""), _id(shown)
+    seat = starter_of(request)
+    once, pk = request.POST.get("once", ""), id_in(ids.ROUTINE, shown)
     try:
         job = operations.run_now(
             tenant=seat.tenant, routine=pk, person=seat.person_id, once=once, actor=actor_of(request)
@@ -114,7 +112,7 @@ def run_routine(request: HttpRequest, shown: str) -> HttpResponse:
 @require_POST
 def turn_routine(request: HttpRequest, shown: str) -> HttpResponse:
     """Pause it, or let it go on."""
-    seat, on, pk = _may(request), request.POST.get("on", ""), _id(shown)
+    seat, on, pk = starter_of(request), request.POST.get("on", ""), id_in(ids.ROUTINE, shown)
     if on not in ("yes", "no"):
         return _detail(request, seat, shown, error="A routine goes on by yes and is paused by no.", status=400)
     _page(seat, shown)
@@ -129,9 +127,9 @@ def turn_routine(request: HttpRequest, shown: str) -> HttpResponse:
 @require_POST
 def remove_routine(request: HttpRequest, shown: str) -> HttpResponse:
     """Remove it; its jobs stay."""
-    seat = _may(request)
+    seat = starter_of(request)
     try:
-        name = operations.remove(tenant=seat.tenant, routine=_id(shown), actor=actor_of(request))
+        name = operations.remove(tenant=seat.tenant, routine=id_in(ids.ROUTINE, shown), actor=actor_of(request))
     except BadRoutine as error:
         raise Http404 from error
     messages.success(request, f"Routine {name} is removed. The jobs that it started stay.")
@@ -160,8 +158,8 @@ def _saved(request: HttpRequest, seat: Seat, shown: str, wanted: Wanted) -> UUID
     who: dict[str, Any] = {"person": seat.person_id, "actor": actor_of(request)}
     if not shown:
         return operations.make(tenant=seat.tenant, wanted=wanted, **who)
-    operations.change(tenant=seat.tenant, routine=_id(shown), wanted=wanted, **who)
-    return _id(shown)
+    operations.change(tenant=seat.tenant, routine=id_in(ids.ROUTINE, shown), wanted=wanted, **who)
+    return id_in(ids.ROUTINE, shown)
 
 
 def _beside(error: BadRoutine) -> dict[str, str]:
@@ -184,7 +182,7 @@ def _show(request: HttpRequest, sent: Sent, form: _Form) -> HttpResponse:
         "missed": MISSED,
         "overlap": OVERLAP,
         "zones": zones(),
-        "why_not": _why_not(seat) or "",
+        "why_not": why_not(seat) or "",
         "here": reverse("change-routine", args=[form.shown]) if form.shown else reverse("new-routine"),
     }
     status = 422 if form.wrong else sent.status
@@ -201,11 +199,11 @@ def _when(seat: Seat, form: _Form) -> Mapping[str, Any]:
 
 
 def _detail(request: HttpRequest, seat: Seat, shown: str, *, error: str = "", status: int = 200) -> HttpResponse:
-    found = _page(seat, shown, before=request.GET.get("before", ""))
+    found = _page(seat, shown, before=before_in(request, ids.RUN))
     context = {
         "page": found,
         "row": found.row,
-        "why_not": _why_not(seat) or "",
+        "why_not": why_not(seat) or "",
         "error": error,
         "missed": MISSED[found.row.missed],
         "overlap": OVERLAP[found.row.overlap],
@@ -215,30 +213,8 @@ def _detail(request: HttpRequest, seat: Seat, shown: str, *, error: str = "", st
     return answer(request, "jobs/routine.html", context, parts=["routine-page"], status=status)
 
 
-def _page(seat: Seat, shown: str, *, before: str = "") -> RoutinePage:
-    try:
-        last = ids.parse(ids.RUN, before) if before else None
-    except ids.BadId as error:
-        raise Http404 from error
-    found = queries.routine_page(seat.tenant, _id(shown), before=last)
+def _page(seat: Seat, shown: str, *, before: UUID | None = None) -> RoutinePage:
+    found = queries.routine_page(seat.tenant, id_in(ids.ROUTINE, shown), before=before)
     if found is None:
         raise Http404
     return found
-
-
-def _may(request: HttpRequest) -> Seat:
-    seat = seat_of(request)
-    if why_not := _why_not(seat):
-        raise PermissionDenied(why_not)
-    return seat
-
-
-def _why_not(seat: Seat) -> str | None:
-    return why_not_start(operator=seat.may(Role.OPERATOR))
-
-
-def _id(shown: str) -> UUID:
-    try:
-        return ids.parse(ids.ROUTINE, shown)
-    except ids.BadId as error:
-        raise Http404 from error

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.crypto import get_random_string
@@ -14,11 +13,10 @@ from catalog.queries.agents import AgentChoice, agent_choices
 from jobs.models import Starter
 from jobs.operations.intake import CannotStart, start_job
 from jobs.queries.trace import job_input
-from jobs.rules.permits import why_not_start
 from jobs.views import input_form
 from jobs.views.input_form import Sent, Typed
 from jobs.views.lists import job_id_of
-from tenants.models import Role
+from jobs.views.places import starter_of, why_not
 from tenants.views.place import seat_of
 
 
@@ -38,8 +36,7 @@ def new_job(request: HttpRequest) -> HttpResponse:
         as_json = request.GET.get("as") == "json"
         typed = input_form.begun(chosen, given if isinstance(given, dict) else {}, as_json=as_json)
         return _show(request, choices, Sent(typed, None))
-    if why_not := why_not_start(operator=seat.may(Role.OPERATOR)):
-        raise PermissionDenied(why_not)
+    starter_of(request)
     sent = input_form.sent(request, choices)
     return _show(request, choices, sent) if sent.given is None else _start(request, choices, sent.typed, sent.given)
 
@@ -68,6 +65,6 @@ def _start(
 def _show(request: HttpRequest, choices: Sequence[AgentChoice], sent: Sent) -> HttpResponse:
     context = input_form.context(choices, sent.typed, error=sent.error, wrong=sent.wrong) | {
         "once": get_random_string(24),
-        "why_not": why_not_start(operator=seat_of(request).may(Role.OPERATOR)),
+        "why_not": why_not(seat_of(request)),
     }
     return answer(request, "jobs/new.html", context, parts=["job-input"], status=sent.status)

@@ -1,7 +1,6 @@
 """A job's trace, one call of it, and stopping it."""
 
 from urllib.parse import urlencode
-from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -16,6 +15,7 @@ from jobs.queries import trace as traces
 from jobs.queries.call_page import call_page
 from jobs.queries.trace import JobHead
 from jobs.rules.permits import why_not_stop
+from jobs.views.places import id_in
 from tenants.models import Role
 from tenants.queries.seats import Seat
 from tenants.views.place import actor_of, seat_of
@@ -27,11 +27,11 @@ def job(request: HttpRequest, shown: str) -> HttpResponse:
     seat = seat_of(request)
     start, run = _number(request.GET.get("start")), _number(request.GET.get("run"))
     opened = request.GET.get("call", "")
-    call = call_page(seat.tenant, _id(ids.CALL, opened), role=seat.role) if opened else None
+    call = call_page(seat.tenant, id_in(ids.CALL, opened), role=seat.role) if opened else None
     if call is not None and run is None:
         run = call.run_number + 1
     trace = traces.trace(
-        seat.tenant, _id(ids.JOB, shown), role=seat.role, start=start, run=None if run is None else run - 1
+        seat.tenant, id_in(ids.JOB, shown), role=seat.role, start=start, run=None if run is None else run - 1
     )
     if trace is None or (opened and (call is None or call.job_id != trace.head.id)):
         raise Http404
@@ -53,7 +53,7 @@ def call(request: HttpRequest, shown: str) -> HttpResponse:
     """One call by itself. `?whole=arguments` or `?whole=result` loads a large value."""
     whole = request.GET.get("whole", "")
     seat = seat_of(request)
-    found = call_page(seat.tenant, _id(ids.CALL, shown), role=seat.role, whole=whole)
+    found = call_page(seat.tenant, id_in(ids.CALL, shown), role=seat.role, whole=whole)
     if found is None:
         raise Http404
     context = {"call": found, "whole": whole, "here": urlencode({"whole": whole} if whole else {})}
@@ -64,7 +64,7 @@ def call(request: HttpRequest, shown: str) -> HttpResponse:
 def stop_job(request: HttpRequest, shown: str) -> HttpResponse:
     """Cancel a job. A second click finds it being stopped and says so; nothing is done twice."""
     seat = seat_of(request)
-    job_id = _id(ids.JOB, shown)
+    job_id = id_in(ids.JOB, shown)
     head = traces.head(seat.tenant, job_id)
     if head is None:
         raise Http404
@@ -83,13 +83,6 @@ def stop_job(request: HttpRequest, shown: str) -> HttpResponse:
 def _why_not_stop(seat: Seat, head: JobHead) -> str | None:
     started_it = head.started_by_id == seat.person_id
     return why_not_stop(head.state, operator=seat.may(Role.OPERATOR), started_it=started_it)
-
-
-def _id(prefix: str, shown: str) -> UUID:
-    try:
-        return ids.parse(prefix, shown)
-    except ids.BadId as error:
-        raise Http404 from error
 
 
 def _number(text: str | None) -> int | None:

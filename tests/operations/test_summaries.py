@@ -17,6 +17,7 @@ from catalog.rules.agents import AgentSpec, Limits, RunBounds
 from catalog.rules.kept_agents import as_json
 from jobs.models import Call, Event, Job, Turn
 from jobs.operations import nodes, turns
+from jobs.operations.asking_again import Asked
 from jobs.operations.holds import Answer
 from jobs.queries import runs
 from jobs.rules import texts
@@ -297,22 +298,32 @@ def test_what_a_summary_took_counts_as_any_turn_does_and_the_last_turn_is_not_sp
     assert see(world, Job, other).failure_kind == "limit_tokens"
 
 
-@pytest.mark.rule("A8")
-def test_a_call_that_a_person_asks_for_again_meanwhile_keeps_its_run_until_it_is_told(
-    move_clock: Callable[[timedelta], None],
-) -> None:
-    world = a_modelled_world()
-    job = a_job(world)
+def an_expired_refund(world: World, job: UUID, move_clock: Callable[[timedelta], None]) -> UUID:
+    """The question of a call of the job that nobody answered in time."""
     (call,) = a_turn(world, job, "refund")
     hold = the_hold(world, call).pk
     with db.write(world.tenant):
         Job.objects.update(deadline_at=None)
     move_clock(timedelta(hours=24, seconds=1))
     swept(lose_nodes=False)
+    return hold
+
+
+def asked_again(world: World, hold: UUID) -> Asked:
+    who = Person(Decider(world.person, "admin"), Actor("pat", "link, 127.0.0.1", world.person))
+    return later.ask_again(tenant=world.tenant, hold_id=hold, person=who)
+
+
+@pytest.mark.rule("A8")
+def test_a_call_that_a_person_asks_for_again_meanwhile_keeps_its_run_until_it_is_told(
+    move_clock: Callable[[timedelta], None],
+) -> None:
+    world = a_modelled_world()
+    job = a_job(world)
+    hold = an_expired_refund(world, job, move_clock)
     order = asked(world, job)
     assert order.sums_up
-    who = Person(Decider(world.person, "admin"), Actor("pat", "link, 127.0.0.1", world.person))
-    again = later.ask_again(tenant=world.tenant, hold_id=hold, person=who)
+    again = asked_again(world, hold)
     said(world, order, SUMMARY)
     assert see(world, Job, job).run_number == 0
     answered(world, the_hold(world, again.call_id).pk, Answer.DENY, "never")
@@ -332,17 +343,11 @@ def test_a_call_that_a_person_asks_for_again_after_the_job_went_on_anew_is_told_
 ) -> None:
     world = a_modelled_world()
     job = a_job(world)
-    (call,) = a_turn(world, job, "refund")
-    hold = the_hold(world, call).pk
-    with db.write(world.tenant):
-        Job.objects.update(deadline_at=None)
-    move_clock(timedelta(hours=24, seconds=1))
-    swept(lose_nodes=False)
+    hold = an_expired_refund(world, job, move_clock)
     summed_up(world, job)
     assert see(world, Job, job).run_number == 1
     order = asked(world, job)
-    who = Person(Decider(world.person, "admin"), Actor("pat", "link, 127.0.0.1", world.person))
-    again = later.ask_again(tenant=world.tenant, hold_id=hold, person=who)
+    again = asked_again(world, hold)
     assert (again.job_id, again.new_job, see(world, Call, again.call_id).run_number) == (job, False, 1)
     said(world, order, TurnAnswer("I wait."))
     answered(world, the_hold(world, again.call_id).pk, Answer.DENY, "never")
