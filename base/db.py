@@ -5,6 +5,7 @@ a tenant only while `oz0.tenant` is set, and each of these sets it for one trans
 Time is the database's `oz0_now()`, so a test can move it and no process clock decides anything between processes.
 """
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,16 +15,44 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import InterfaceError, InternalError, OperationalError, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    close_old_connections,
+    connections,
+    transaction,
+)
 from psycopg.errors import IdleInTransactionSessionTimeout
 
 from base import crash_points, prepared
+from base.clock import boot_time
 
 GONE: Final = (OperationalError, InterfaceError)  # what is raised while the database does not answer
 SWEEP_ROLE: Final = "oz0_sweep"
 _READ_ONLY: Final = "set_config('transaction_read_only', 'on', true)"
 _TENANT: Final = "set_config('oz0.tenant', %s, true)"
+PROVEN: Final = 0.1  # seconds that a connection counts as whole; no database restarts in less
 STANDSTILL: Final = 10.0  # seconds; as long as a node may be silent
+
+
+_proven: Final = threading.local()
+
+
+def fresh() -> None:
+    """Before a piece of work on a thread that keeps its connection: have one that broke meanwhile opened anew.
+
+    Django proves a connection by a statement of its own before its next use. One that was proven a moment ago is used
+    as it is, unless something failed on it.
+    """
+    close_old_connections()
+    mine: Any = connections[DEFAULT_DB_ALIAS]
+    now = boot_time()
+    if mine.connection is not None and now - getattr(_proven, "at", -PROVEN) < PROVEN:
+        mine.health_check_done = True
+    else:
+        _proven.at = now
 
 
 class NotInWrite(RuntimeError):
@@ -110,6 +139,11 @@ def read_as_bearer(shown: str) -> Iterator[datetime]:
     """
     with durable(f"{_READ_ONLY}, set_config('oz0.bearer', %s, true)", shown) as now:
         yield now
+
+
+def also_as_person(user_id: int) -> None:
+    """Let the open `read_as_bearer` see one person's memberships, and those tenants, from here on."""
+    _told("SELECT set_config('oz0.person', %s, true), oz0_now()", str(user_id))
 
 
 @contextmanager

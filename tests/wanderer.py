@@ -80,7 +80,7 @@ class Wanderer:
         )
 
     def turn(self) -> None:
-        mine = [job for tenant, job in due.turns(most=20) if tenant == self.world.tenant]
+        mine = [job for tenant, job in due.work(turns=20).turns if tenant == self.world.tenant]
         if not mine:
             self.start()
             return

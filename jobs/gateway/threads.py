@@ -6,7 +6,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from django.db import close_old_connections, connections
+from django.db import connections
+
+from base import db
 
 MOST: Final = 8
 
@@ -34,7 +36,7 @@ class Threads:
         """What `act` gives, run on one of the threads. A cancelled wait leaves it running to its end."""
 
         def fresh() -> Found:
-            close_old_connections()
+            db.fresh()
             return act()
 
         return await asyncio.get_running_loop().run_in_executor(self._pool, fresh)

@@ -8,6 +8,7 @@ from uuid import UUID
 from base import db
 from jobs.models import Body, Call
 from jobs.operations import masking
+from jobs.queries.tables import BODIES
 from jobs.rules.orders import Result
 
 LARGE: Final = 8 * 1024  # bytes
@@ -23,7 +24,9 @@ def keep_if_large(value: Any) -> tuple[Any, UUID | None]:
 def keep(value: Any, size: int | None = None) -> UUID:
     """Keep a value in a body of its own; returns its id."""
     size = size if size is not None else len(json.dumps(value, ensure_ascii=False).encode())
-    return Body.objects.create(tenant_id=db.writing_tenant(), data=value, size=size).pk
+    row = BODIES.new(tenant_id=db.writing_tenant(), data=value, size=size)
+    BODIES.insert(row)
+    return row.pk
 
 
 def arguments_of(call: Call) -> Any:

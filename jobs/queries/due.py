@@ -1,6 +1,7 @@
 """What is due now, across tenants and fairly between them. To be claimed afterwards, each in a write of its tenant."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from uuid import UUID
 
 from base import db, prepared
@@ -9,7 +10,7 @@ from jobs.models import Job
 from jobs.queries import paused
 from jobs.rules.states import JOB_FINAL
 
-type Work = tuple[UUID, UUID]  # (tenant, call or job)
+type Work = tuple[UUID, UUID]  # (tenant, call, job or session)
 
 # The n-th due row of every tenant comes before any tenant's n+1-th (MACHINES 4). What is paused is not due: it would
 # take the places of what may start (RULES L11).
@@ -41,14 +42,40 @@ SELECT tenant_id, id FROM (
 """  # noqa: S608 - only names of ours
 
 
-def calls(*, most: int, full_tools: Collection[UUID] = (), taken: Collection[tuple[UUID, UUID]] = ()) -> list[Work]:
-    """At most `most` due calls, none of a tool in `full_tools` (those without a free slot here).
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Due work: calls, jobs whose turn is due, and harness sessions that may be started."""
+
+    calls: list[Work]
+    turns: list[Work]
+    sessions: list[Work]
+
+
+def work(
+    *,
+    calls: int = 0,
+    turns: int = 0,
+    sessions: int = 0,
+    full_tools: Collection[UUID] = (),
+    taken: Collection[tuple[UUID, UUID]] = (),
+) -> Found:
+    """What is due, at most so many of each kind, by one look. No call of a tool in `full_tools` (without a free slot).
 
     Nor any of a sandboxed tool whose one server for the job is busy: here, as `taken` says in (tool, job), or anywhere.
     """
+    if not calls + turns + sessions:
+        return Found([], [], [])
     tools, jobs = [tool for tool, _ in taken], [job for _, job in taken]
+
+    def fetched(sql: str, most: int, *about: list[UUID]) -> list[Work]:
+        return [(tenant, row) for tenant, row in prepared.fetch(sql, [now, *about, most])] if most else []
+
     with db.sweep() as now:
-        return [(tenant, call) for tenant, call in prepared.fetch(_CALLS, [now, list(full_tools), tools, jobs, most])]
+        return Found(
+            fetched(_CALLS, calls, list(full_tools), tools, jobs),
+            fetched(_TURNS, turns),
+            fetched(_SESSIONS, sessions),
+        )
 
 
 def over(jobs: Collection[UUID]) -> set[UUID]:
@@ -62,18 +89,6 @@ def removed(tools: Collection[UUID]) -> set[UUID]:
     with db.sweep():
         gone = Tool.objects.filter(pk__in=tools, plugin_version__stage=Stage.REMOVED)
         return set(gone.values_list("pk", flat=True))
-
-
-def turns(*, most: int) -> list[Work]:
-    """At most `most` jobs whose turn is due."""
-    with db.sweep() as now:
-        return [(tenant, job) for tenant, job in prepared.fetch(_TURNS, [now, most])]
-
-
-def sessions(*, most: int) -> list[Work]:
-    """At most `most` harness sessions that may be started."""
-    with db.sweep() as now:
-        return [(tenant, session) for tenant, session in prepared.fetch(_SESSIONS, [now, most])]
 
 
 def measurements(*, most: int) -> list[Work]:

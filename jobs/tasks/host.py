@@ -223,7 +223,7 @@ class Host:
 
     def _guarded(self, act: Callable[[], None]) -> bool:
         """Do it; False when it ended by an error, which is logged."""
-        close_old_connections()
+        db.fresh()
         try:
             act()
         except db.GONE as error:

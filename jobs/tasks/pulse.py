@@ -11,7 +11,7 @@ from random import random
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from django.db import close_old_connections, connection
+from django.db import connection
 
 from base import db
 from base.clock import boot_time
@@ -103,7 +103,7 @@ class Pulse:
         """Take the steps in turn. An error of ours in one costs that one alone; without the database all must wait."""
         for step in steps:
             try:
-                close_old_connections()
+                db.fresh()
                 step()
             except db.GONE as error:
                 connection.close()
@@ -207,18 +207,17 @@ class Pulse:
 
     def _claim(self) -> None:
         host = self._host
-        free = host.free(wake.RUN_CALL)
-        if free:
-            for tenant, call_id in due.calls(most=free, full_tools=host.full_tools(), taken=host.taken()):
-                host.offer(wake.RUN_CALL, tenant, call_id)
-        free = host.free(wake.RUN_TURN)
-        if free:
-            for tenant, job_id in due.turns(most=free):
-                host.offer(wake.RUN_TURN, tenant, job_id)
-        free = host.harnesses.free()
-        if free:
-            for tenant, session_id in due.sessions(most=free):
-                host.offer(wake.RUN_SESSION, tenant, session_id)
+        found = due.work(
+            calls=host.free(wake.RUN_CALL),
+            turns=host.free(wake.RUN_TURN),
+            sessions=host.harnesses.free(),
+            full_tools=host.full_tools(),
+            taken=host.taken(),
+        )
+        kinds = ((wake.RUN_CALL, found.calls), (wake.RUN_TURN, found.turns), (wake.RUN_SESSION, found.sessions))
+        for kind, rows in kinds:
+            for tenant, row in rows:
+                host.offer(kind, tenant, row)
 
 
 def _shown(server: ServerStatus) -> dict[str, Any]:

@@ -56,9 +56,12 @@ def seats_of(person_id: int) -> list[Seat]:
 
 
 def seat_in(person_id: int, tenant: UUID) -> Seat | None:
-    """The seat of an active person in this tenant, as every request with a token asks for it (decision 8)."""
-    with db.read_as_person(person_id):
-        found = prepared.fetch_one(_SEAT_IN, (person_id, tenant))
+    """The seat of an active person in this tenant, as every request with a token asks for it (decision 8).
+
+    Demands an open `read_as_bearer`, which sees that person's memberships from then on.
+    """
+    db.also_as_person(person_id)
+    found = prepared.fetch_one(_SEAT_IN, (person_id, tenant))
     if found is None:
         return None
     username, slug, name, role = found

@@ -66,10 +66,10 @@ def bearer(token_hash: str) -> Bearer | None:
     """Whom the token of this hash belongs to by now; None when it counts for nothing, whatever the reason."""
     with db.read_as_bearer(token_hash) as now:
         found = prepared.fetch_one(_SHOWN, (token_hash,))
-    row = None if found is None else _TOKENS.row(found)
-    if row is None or row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
-        return None
-    seat = _seat(row)
+        row = None if found is None else _TOKENS.row(found)
+        if row is None or row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
+            return None
+        seat = _seat(row)
     if seat is None:
         return None
     kept = (row.name, row.patience, row.created_by_id is None, row.as_person)

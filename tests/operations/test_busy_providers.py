@@ -43,14 +43,14 @@ def test_a_busy_turn_is_due_again_after_the_providers_wait_and_nothing_waits_for
     turn = see(world, Turn, first.turn_id)
     assert (turn.state, turn.error) == (TurnState.BUSY, "openai answered 429: slow down")
     assert see(world, Job, job).state == JobState.RUNNING
-    assert due.turns(most=5) == []
+    assert due.work(turns=5).turns == []
     assert swept() == 0, "a job that waits for its provider is no stalled job"
     move_clock(timedelta(seconds=89))
     nodes.beat(node_id=world.node, servers=[])
-    assert due.turns(most=5) == []
+    assert due.work(turns=5).turns == []
     move_clock(timedelta(seconds=2))
     nodes.beat(node_id=world.node, servers=[])
-    assert due.turns(most=5) == [(world.tenant, job)]
+    assert due.work(turns=5).turns == [(world.tenant, job)]
     again = asked(world, job)
     assert (again.turn_id, again.number, again.asked) == (first.turn_id, 1, 2)
     assert settled(world, again, TurnAnswer("Done.", usage=SPENT))

@@ -73,7 +73,7 @@ def test_calls_of_one_moment_are_each_claimed_once_by_nodes_that_start_among_the
         swept(lose_nodes=False)
         claims = [
             work.start(tenant=world.tenant, call_id=call, node_id=young, attempt_id=ids.new())
-            for _, call in due.calls(most=20)
+            for _, call in due.work(calls=20).calls
         ]
         return [order.call_id for order in claims if order is not None]
 
@@ -92,11 +92,11 @@ def test_a_sandboxed_tool_makes_one_call_of_a_job_at_a_time_on_whatever_node() -
     order = an_order(world, first)
     assert order.server.job == order.job_id
     assert work.start(tenant=world.tenant, call_id=second, node_id=a_node("two"), attempt_id=ids.new()) is None
-    assert due.calls(most=9) == [(world.tenant, others)]
-    assert due.calls(most=9, taken=[(order.server.tool_id, see(world, Call, others).job_id)]) == []
+    assert due.work(calls=9).calls == [(world.tenant, others)]
+    assert due.work(calls=9, taken=[(order.server.tool_id, see(world, Call, others).job_id)]).calls == []
     assert claim(world, others) is not None  # another job's server is another one
     settle(world, order, an_outcome(End.ANSWERED))
-    assert due.calls(most=9) == [(world.tenant, second)]
+    assert due.work(calls=9).calls == [(world.tenant, second)]
     assert claim(world, second) is not None
 
 
@@ -295,7 +295,7 @@ def test_due_calls_are_found_fairly_between_tenants_and_waiting_ones_not_at_all(
     for _ in range(3):
         a_call(busy, "note")
     waiting = a_retrying_call(quiet, "look", an_outcome(End.BUSY, retry_after=40.0))
-    found = due.calls(most=10)
+    found = due.work(calls=10).calls
     assert [tenant for tenant, _ in found] == [busy.tenant] * 3
     move_clock(timedelta(seconds=41))
-    assert (quiet.tenant, waiting) in due.calls(most=2)
+    assert (quiet.tenant, waiting) in due.work(calls=2).calls

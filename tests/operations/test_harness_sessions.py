@@ -48,7 +48,10 @@ type Clock = Callable[[timedelta], None]
 def test_a_harness_job_begins_as_a_session_that_a_node_claims_once_and_asks_no_model() -> None:
     world = a_harness()
     job = a_job(world)
-    assert (due.turns(most=9), due.sessions(most=9)) == ([], [(world.tenant, the_session(world, job).pk)])
+    assert (due.work(turns=9).turns, due.work(sessions=9).sessions) == (
+        [],
+        [(world.tenant, the_session(world, job).pk)],
+    )
     order = claimed(world, job)
     assert order is not None and order.argv == ("/bin/false",) and b'"input": {}' in order.given
     assert order.env["OZ0_MCP_URL"].endswith("/mcp/") and order.env["OZ0_TOKEN"] == a_token("a")
@@ -244,7 +247,7 @@ def test_a_cancel_reaches_a_session_wherever_it_is(where: str) -> None:
         swept(lose_nodes=False)
         swept(lose_nodes=False)
     assert (see(world, Job, job).state, the_session(world, job).state) == (JobState.CANCELED, SessionState.STOPPED)
-    assert due.sessions(most=9) == []
+    assert due.work(sessions=9).sessions == []
 
 
 @pytest.mark.rule("L3")
@@ -300,7 +303,7 @@ def test_a_paused_agents_session_is_not_due() -> None:
     world = a_harness()
     job = a_job(world)
     a_switch(world, Scope.AGENT, world.agent, mode=Mode.PAUSE)
-    assert due.sessions(most=9) == []
+    assert due.work(sessions=9).sessions == []
     assert claimed(world, job) is None
 
 

@@ -75,9 +75,9 @@ def test_no_path_starts_work_while_the_tenant_is_paused_and_the_work_is_due_once
     assert control() is not None
     started = (after - was for after, was in zip(under_way(world), before, strict=True))
     assert max(started) <= 0
-    assert world.tenant not in {tenant for tenant, _ in (*due.calls(most=50), *due.turns(most=50))}
+    assert world.tenant not in {tenant for tenant, _ in (*due.work(calls=50).calls, *due.work(turns=50).turns)}
     lifted(world, switch)
-    assert world.tenant in {tenant for tenant, _ in (*due.calls(most=50), *due.turns(most=50))}
+    assert world.tenant in {tenant for tenant, _ in (*due.work(calls=50).calls, *due.work(turns=50).turns)}
 
 
 @pytest.mark.rule("L11")
@@ -109,8 +109,8 @@ def test_a_pause_takes_no_place_of_what_may_start() -> None:
     paused(world)
     free = a_call(other, "note")
     turn = a_job(other)
-    assert due.calls(most=1) == [(other.tenant, free)]
-    assert due.turns(most=1) == [(other.tenant, turn)]
+    assert due.work(calls=1).calls == [(other.tenant, free)]
+    assert due.work(turns=1).turns == [(other.tenant, turn)]
 
 
 @pytest.mark.rule("L11")

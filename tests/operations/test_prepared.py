@@ -1,19 +1,26 @@
 """Rows read and written by prepared statements are the ORM's own rows."""
 
+import threading
 from typing import Any
 
 import psycopg
 import pytest
-from django.db import IntegrityError, connection, models
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, connection, connections, models
 
 from base import db, ids, prepared
 from base.prepared import TOGETHER
 from catalog.models import Function, KillSwitch, Scope
 from catalog.queries import functions, switches
 from jobs.models import Body, Event
-from jobs.queries import tables
+from jobs.queries import due, tables
 from jobs.rules.orders import End
 from studio.embedded import Postgres
+from tenants.operations import tokens
+from tenants.operations.invitations import hash_of
+from tenants.queries.seats import seats_of
+from tenants.queries.tokens import bearer
+from tenants.rules.bearers import DRAWN, written
+from tenants.rules.who import SYSTEM
 from tests.builders import a_call, a_held_call, a_switch, a_world, an_order, an_outcome, settle
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -109,3 +116,55 @@ def test_outside_of_a_transaction_a_statement_says_what_to_do() -> None:
         prepared.fetch("SELECT 1")
     with db.read(world.tenant):
         assert prepared.fetch_one("SELECT count(*) FROM jobs_event") == (Event.objects.count(),)
+
+
+def test_a_token_with_its_person_takes_one_look_and_due_work_of_every_kind_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = a_world()
+    call, token = a_call(world, "look"), written("a" * DRAWN)
+    (seat,) = seats_of(world.person)
+    tokens.make(seat=seat, token=token, name="ours", scopes=["read"], agent="", days=None, actor=SYSTEM)
+    durable, looks = db.durable, 0
+
+    def counted(*stands_under: str) -> Any:
+        nonlocal looks
+        looks += 1
+        return durable(*stands_under)
+
+    monkeypatch.setattr(db, "durable", counted)
+    found = bearer(hash_of(token))
+    assert found is not None and found.seat == seat
+    due_now = due.work(calls=9, turns=9, sessions=9)
+    assert (due_now.calls, due_now.turns, due_now.sessions) == ([(world.tenant, call)], [], [])
+    assert looks == 2
+    assert due.work(calls=0).calls == [] and looks == 2, "a node without a free slot asks nothing"
+
+
+def test_a_connection_is_proven_once_in_a_moment_and_again_when_something_failed_on_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = a_world()
+    at, proven = 100.0, 0
+
+    def used(seconds: float) -> int:
+        nonlocal at
+        at += seconds
+        db.fresh()
+        with db.read(world.tenant):
+            return proven
+
+    def is_usable() -> bool:
+        nonlocal proven
+        proven += 1
+        return True
+
+    connection.close()
+    with db.read(world.tenant):
+        monkeypatch.setattr(db, "_proven", threading.local())
+        monkeypatch.setattr(db, "boot_time", lambda: at)
+        monkeypatch.setattr(connections[DEFAULT_DB_ALIAS], "is_usable", is_usable)
+    first = used(0)
+    assert [used(0.06), used(0.06), used(0.06)] == [first, first + 1, first + 1]
+    connection.errors_occurred = True
+    assert used(0) == first + 2

@@ -173,10 +173,10 @@ def test_a_busy_call_waits_as_long_as_it_was_told_without_an_attempt_or_a_slot_a
         assert not Attempt.objects.filter(ended_at__isnull=True).exists()
     assert the_job(world, call).state == JobState.RUNNING
     move_clock(timedelta(seconds=25))
-    assert due.calls(most=5) == []
+    assert due.work(calls=5).calls == []
     move_clock(timedelta(seconds=16))
     nodes.beat(node_id=world.node, servers=[])
-    assert due.calls(most=5) == [(world.tenant, call)]
+    assert due.work(calls=5).calls == [(world.tenant, call)]
     assert see(world, Call, call).reason == Reason.BUSY
 
 

@@ -101,7 +101,7 @@ def test_nodes_that_start_beside_a_living_one_make_no_second_attempt_of_what_it_
         nodes.beat(node_id=world.node, servers=[])
         young = a_node(f"young {number}")
         swept()
-        assert due.calls(most=5) == []
+        assert due.work(calls=5).calls == []
         assert work.start(tenant=world.tenant, call_id=order.call_id, node_id=young, attempt_id=ids.new()) is None
     assert settle(world, order, an_outcome(End.ANSWERED))
     row = see(world, Call, order.call_id)

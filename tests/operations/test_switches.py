@@ -164,7 +164,7 @@ def test_fifty_queued_calls_and_a_switch_by_plain_sql_none_of_them_starts(databa
     world = a_world()
     calls = a_turn(world, a_job(world), *["note"] * 50)
     by_plain_sql(database, world, Scope.TOOL, "shop")
-    assert len(due.calls(most=100)) == 50
+    assert len(due.work(calls=100).calls) == 50
     assert [claim(world, call) for call in calls] == [None] * 50
     with db.read(world.tenant):
         assert not Attempt.objects.exists()

@@ -45,10 +45,10 @@ def asked(world: World, job: object) -> object:
 def test_a_due_turn_is_claimed_once() -> None:
     world = a_world()
     job = a_job(world)
-    assert due.turns(most=5) == [(world.tenant, job)]
+    assert due.work(turns=5).turns == [(world.tenant, job)]
     assert asked(world, job) is not None
     assert asked(world, job) is None
-    assert due.turns(most=5) == []
+    assert due.work(turns=5).turns == []
 
 
 @pytest.mark.rule("G2")
@@ -74,8 +74,8 @@ def test_a_waiting_job_is_due_no_turn_and_holds_no_worker() -> None:
     job = a_job(world)
     a_turn(world, job, "refund")
     assert see(world, Job, job).state == JobState.WAITING
-    assert due.turns(most=5) == []
-    assert due.calls(most=5) == []
+    assert due.work(turns=5).turns == []
+    assert due.work(calls=5).calls == []
 
 
 @pytest.mark.parametrize(
