@@ -93,7 +93,7 @@ class Confirm(Asked):
     """What was used, or only `record_only`."""
 
     reservation_id: Annotated[
-        Word | None,
+        OperationId | None,
         Field(description="Of the check; null when that had none: nothing is confirmed then."),
     ] = None
     call_id: Annotated[

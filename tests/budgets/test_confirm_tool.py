@@ -13,7 +13,8 @@ from tests.budgets.serving import CHECK, FULL, MODES, USED, called, denied, fres
 from tests.servers.journals import Asked, Journal, told
 from tests.servers.raw_http import Peer
 
-RESERVED = {"reservation_id": "res-1", "call_id": "call-1", **USED}
+RESERVATION = "01a22e93-7b6d-7554-ad9f-74b078da5299"
+RESERVED = {"reservation_id": RESERVATION, "call_id": "call-1", **USED}
 
 
 @pytest.mark.rule("S8")
@@ -56,7 +57,7 @@ def test_what_is_not_settled_for_sure_is_recorded_by_nobody(
     found = called(journal, "budget_confirm", **RESERVED)
     assert (found["error"]["code"], found["recovery"]["settlement"]) == (code, settlement)
     assert journal.names == ["POST confirm"]
-    assert found["recovery"]["reservation_id"] == "res-1"
+    assert found["recovery"]["reservation_id"] == RESERVATION
     assert found["recovery"]["call_id"] == "call-1"
     assert found["recovery"]["recording"] == "stopped"
     assert found["data"]["recording_retry"]["call_id"] == "call-1"
@@ -82,7 +83,7 @@ def test_after_a_lost_204_the_same_is_sent_again_without_recording_and_then_the_
 @pytest.mark.rule("S8")
 def test_a_call_id_that_nobody_gave_is_the_same_in_every_replay(journal: Journal):
     """Else the same inputs would be another payload, and a lost 204 could never be asked for again."""
-    reserved = {"reservation_id": "01a22e93-7b6d-7554-ad9f-74b078da5299", **USED}
+    reserved = {"reservation_id": RESERVATION, **USED}
     first, again = called(journal, "budget_confirm", **reserved), called(journal, "budget_confirm", **reserved)
     assert journal.asked[0].body == journal.asked[2].body
     assert first["recovery"]["call_id"] == again["recovery"]["call_id"] == journal.asked[0].body["call_id"]
@@ -213,6 +214,7 @@ def test_a_recording_that_a_key_keeps_from_being_sent_says_so(journal: Journal, 
         ("provider", "a\0b"),
         ("call_id", "c" * 257),
         ("tags", {"a": "\0"}),
+        ("reservation_id", "res-1"),
     ],
 )
 def test_what_the_journal_would_refuse_is_refused_before_it_is_sent(journal: Journal, name: str, value: Any):

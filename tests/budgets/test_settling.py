@@ -163,11 +163,11 @@ def test_a_person_releases_or_confirms_what_is_in_doubt_and_nothing_else(
 
 def test_callers_killed_after_they_reserved_hold_nothing_for_ever(move_clock: Callable[[timedelta], None]) -> None:
     """CASES J02: in a project whose unconfirmed amounts lapse nothing is counted after 300 seconds."""
-    ledger = a_ledger((Period.HOUR, "0.20", HARD), unconfirmed="lapse")
-    operations = [submitted(ledger, *[cents()] * 5) for _ in range(5)]
-    assert sums(ledger, Period.HOUR) == (20, 0, 0)
+    ledger = a_ledger((Period.HOUR, "5.00", HARD), unconfirmed="lapse")
+    operations = [submitted(ledger, *[cents()] * 25) for _ in range(24)]  # 600: one hundred find no room
+    assert sums(ledger, Period.HOUR) == (500, 0, 0)
     move_clock(AUTHORITY)
-    assert swept(ledger) == 20
+    assert swept(ledger) == 500
     assert sums(ledger, Period.HOUR) == (0, 0, 0)
     late = reserved_by(operations[0])[0]
     confirm(ledger, late, used_cents())  # one was alive after all

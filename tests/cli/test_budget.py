@@ -67,6 +67,7 @@ def test_usage_is_listed_to_its_end_however_many_pages_and_bytes_that_is(journal
     assert journal.count("GET usage") == 24
 
 
+RESERVATION = "01a22e93-7b6d-7554-ad9f-74b078da5299"
 ARGUMENTS = ("--model", "gpt-4o", "--provider", "openai", "--input-tokens", "9")
 
 
@@ -87,7 +88,7 @@ def test_each_refusal_has_its_exit_code(journal: Journal, line: str, body: Any, 
     operation = str(ids.new())
     assert oz0("check", *ARGUMENTS).exit_code == code
     assert oz0("recover", operation).exit_code == code
-    assert oz0("confirm", "res-1", *ARGUMENTS, "--output-tokens", "1").exit_code == code
+    assert oz0("confirm", RESERVATION, *ARGUMENTS, "--output-tokens", "1").exit_code == code
     assert oz0("usage", "--json").exit_code == code
     assert len(journal.asked) == 4
 
@@ -116,7 +117,7 @@ def test_a_recording_of_which_nobody_knows_is_no_success(journal: Journal):
         await peer.status("202 Accepted", told(asked.body["events"], matched_by="legacy_key", same=None))
 
     journal.script["POST ingest"] = [legacy]
-    done = oz0("confirm", "res-1", *ARGUMENTS, "--output-tokens", "1", "--json")
+    done = oz0("confirm", RESERVATION, *ARGUMENTS, "--output-tokens", "1", "--json")
     assert done.exit_code == 0
     (found,) = rows(done)
     assert (found["recovery"]["settlement"], found["recovery"]["recording"]) == ("confirmed", "unknown")
@@ -231,9 +232,16 @@ def test_who_logs_in_anew_spends_by_a_new_pair_although_the_one_before_is_dead(
 def test_events_that_a_key_keeps_from_being_recorded_end_with_3(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, line: str
 ):
-    event = rows(oz0("confirm", "res-1", *ARGUMENTS, "--output-tokens", "1", "--no-record", "--json"))[0]
+    event = rows(oz0("confirm", RESERVATION, *ARGUMENTS, "--output-tokens", "1", "--no-record", "--json"))[0]
     kept = event["data"]["recording_retry"]
     journal.script["POST ingest"] = [saying(line)]
     assert oz0("record", "--file", "-", given=kept).exit_code == 3
     monkeypatch.delenv("OZ0_BUDGET_KEY")
     assert oz0("record", "--file", "-", given=kept).exit_code == 3
+
+
+def test_what_is_no_reservations_id_is_told_before_anything_is_sent(journal: Journal):
+    said = oz0("confirm", "res-1", *ARGUMENTS, "--output-tokens", "1")
+    assert said.exit_code == 2
+    assert "RESERVATION_ID is a UUIDv7" in said.stderr
+    assert journal.asked == []

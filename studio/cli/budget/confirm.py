@@ -43,10 +43,13 @@ def confirm(
     Where the answer is lost, the same with --no-record may be sent again for an hour.
     """
     from base import ids
+    from budgets.rules import identity
     from budgets.rules.attribution import call_id_of
     from budgets.sessions.settling import Confirmation
     from budgets.sessions.shapes import BadShape, Used, read
 
+    if identity.parse(reservation_id) is None:
+        raise click.BadParameter("RESERVATION_ID is a UUIDv7 in small letters, with hyphens: `check` printed it")
     used = {"call_id": call_id or call_id_of(reservation_id) or str(ids.new()), "model": model, "provider": provider}
     try:
         whole = read(Used, used | {"input_tokens": input_tokens, "output_tokens": output_tokens})
