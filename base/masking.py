@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 SHOWN: Final = "[secret]"
 SHORT: Final = 6  # a value of fewer characters is looked for as a whole word only
-CUT: Final = 4  # characters of a secret's beginning that are taken out where a text ends with them
+CUT: Final = 4  # characters of a secret's beginning, or end, that are taken out where a text ends, or begins, with them
 _CUT_OFF: Final = re.compile(r"… \(\d+ characters\)\Z")
 
 
@@ -28,6 +28,12 @@ class Mask:
     def uncut(self, text: str) -> str:
         """A text that nobody has cut, without them: what only begins as one does at its end stays."""
         return text if self._whole is None else self._whole.sub(SHOWN, text)
+
+    def end(self, text: str) -> str:
+        """The end of a longer text without them: also what it begins with of a secret that it was cut inside of."""
+        found = self(text)
+        left = max((_ends(form, found) for form in self._forms), default=0)
+        return SHOWN + found[left:] if left else found
 
     def __call__(self, text: str) -> str:
         """The text without them. A text that was cut inside a secret loses the part that is left of it."""
@@ -49,6 +55,16 @@ def _begins(form: str, text: str) -> int:
     while at >= 0 and not form.startswith(text[at:]):
         at = text.find(form[:CUT], at + 1)
     return at if at >= 0 else len(text)
+
+
+def _ends(form: str, text: str) -> int:
+    """How much of a text's beginning is the end of a form; 0 where it is not."""
+    if len(form) <= CUT:
+        return 0
+    at = text.rfind(form[-CUT:], 0, len(form) - 1)
+    while at >= 0 and not form.endswith(text[: at + CUT]):
+        at = text.rfind(form[-CUT:], 0, at + CUT - 1)
+    return at + CUT if at >= 0 else 0
 
 
 def _forms(secret: str) -> Iterable[str]:

@@ -70,6 +70,7 @@ class _Program:
         self.leave: Final = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
         self._output = b""
+        self._was_cut = False  # at its beginning
         self._errors: Final = Log(MOST_OUTPUT, secrets=order.secrets)
         self._mask: Final = Mask(order.secrets)
 
@@ -110,11 +111,15 @@ class _Program:
         code = None
         with suppress(TimeoutError):
             code = await asyncio.wait_for(ended, 1.0)
-        output = self._mask(self._output.decode("utf-8", "replace"))
+        output = self._output.decode("utf-8", "replace")
+        # what is left of a character that was cut is no part of any secret
+        output = self._mask.end(output.lstrip("\ufffd")) if self._was_cut else self._mask(output)
         return SessionEnd(code if code is not None else -9, output, self._said(), stopped=stopped)
 
     def _take(self, chunk: bytes) -> None:
-        self._output = (self._output + chunk)[-MOST_OUTPUT:]
+        output = self._output + chunk
+        self._was_cut = self._was_cut or len(output) > MOST_OUTPUT
+        self._output = output[-MOST_OUTPUT:]
 
     def _said(self) -> str:
         return "\n".join(line.removeprefix("stderr: ") for line in self._errors.tail())

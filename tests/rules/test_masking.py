@@ -55,6 +55,16 @@ def test_what_is_left_of_a_secret_where_a_text_was_cut_is_taken_out(more: str) -
     assert Mask([TOKEN])(f"key=sk-live{more}") == f"key={SHOWN}{more}"
 
 
+def test_the_end_of_a_text_that_was_cut_inside_a_secret_shows_nothing_of_it() -> None:
+    mask = Mask([TOKEN])
+    for cut in range(1, len(TOKEN) - CUT + 1):
+        assert mask.end(f"{TOKEN[cut:]} and {TOKEN}, more") == f"{SHOWN} and {SHOWN}, more"
+        assert mask.end(TOKEN[cut:]) == SHOWN
+    assert mask.end(f"{TOKEN}, more") == f"{SHOWN}, more"
+    assert mask.end("nothing of it") == "nothing of it"
+    assert mask(f"{TOKEN[-CUT:]} is how a whole text may begin") == f"{TOKEN[-CUT:]} is how a whole text may begin"
+
+
 def test_a_token_of_thousands_of_characters_is_taken_out_at_once_whole_and_cut() -> None:
     token = "".join(f"{number:x}." for number in range(2_000))
     began = time.process_time()
