@@ -30,6 +30,7 @@ class Exchange:
         self.gone = False
         self.cancelled = False  # its client has said that it wants the call no more
         self.call_id: UUID | None = None
+        self.wanted = ""  # digest of the function's name and its arguments, as a round is asked for
         self.whose: tuple[UUID, str, str] | None = None  # token, session and request id, while its call is waited for
         self.on_gone: Callable[[], None] = lambda: None
         self._receive: Final = receive

@@ -7,6 +7,7 @@ import mcp_types as types
 from django.core import signing
 from mcp.shared.exceptions import MCPError
 
+from base.canonical import digest_of_any
 from jobs.gateway.exchange import Exchange
 
 ROUNDS: Final = "oz0/rounds"
@@ -24,16 +25,24 @@ def known_to(protocol: str) -> bool:
     return protocol >= "2026"
 
 
+def wanted(params: types.CallToolRequestParams) -> str:
+    """A digest of what is called: a round goes on with the same function and arguments alone."""
+    return digest_of_any([params.name, params.arguments or {}])
+
+
 def kept(exchange: Exchange, call_id: UUID, rounds: int) -> str:
-    return signing.dumps([str(exchange.client.token_id), str(call_id), rounds], salt=ROUNDS)
+    return signing.dumps([str(exchange.client.token_id), str(call_id), rounds, exchange.wanted], salt=ROUNDS)
 
 
 def resumed(state: str, exchange: Exchange) -> tuple[UUID, int]:
     """The call that a round goes on to wait for, and the rounds left."""
     try:
-        token, call, rounds = signing.loads(state, salt=ROUNDS)
-    except signing.BadSignature as error:
+        token, call, rounds, asked = signing.loads(state, salt=ROUNDS)
+    except (signing.BadSignature, ValueError) as error:
         raise MCPError(types.INVALID_PARAMS, "This request state is none of the studio's.") from error
     if token != str(exchange.client.token_id):
         raise MCPError(types.INVALID_PARAMS, "This request state belongs to another token.")
+    if asked != exchange.wanted:
+        said = "This request state belongs to another call: send it with the function and arguments that it was given for."
+        raise MCPError(types.INVALID_PARAMS, said)
     return UUID(call), rounds

@@ -18,7 +18,7 @@ from catalog.rules.platform import CONTINUE, RESULT
 from jobs.gateway import answers
 from jobs.gateway.exchange import KEY, Exchange, request_name
 from jobs.gateway.pages import listed_until, page_of
-from jobs.gateway.rounds import asked_for, kept, known_to, resumed
+from jobs.gateway.rounds import asked_for, kept, known_to, resumed, wanted
 from jobs.gateway.threads import Threads
 from jobs.gateway.watch import Waiter, Watch
 from jobs.operations import continuing, outside
@@ -90,6 +90,7 @@ class Face:
         exchange = _exchange(ctx)
         request = request_name(ctx.request_id) or ""
         exchange.whose = (exchange.client.token_id, exchange.client.session, request)
+        exchange.wanted = wanted(params)
         self._open.setdefault(exchange.whose, set()).add(exchange)
         try:
             if params.name == CONTINUE.name and exchange.client.person is None:
