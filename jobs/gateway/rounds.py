@@ -43,6 +43,8 @@ def resumed(state: str, exchange: Exchange) -> tuple[UUID, int]:
     if token != str(exchange.client.token_id):
         raise MCPError(types.INVALID_PARAMS, "This request state belongs to another token.")
     if asked != exchange.wanted:
-        said = "This request state belongs to another call: send it with the function and arguments that it was given for."
+        said = (
+            "This request state belongs to another call: send it with the function and arguments that it was given for."
+        )
         raise MCPError(types.INVALID_PARAMS, said)
     return UUID(call), rounds

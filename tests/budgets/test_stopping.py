@@ -194,7 +194,9 @@ def test_a_worker_in_the_operating_system_delays_the_end_and_the_result_says_so(
     command = [sys.executable, "-c", STARTS.format(seconds=0.5), "--profile", "full", "--studio", journal.url]
     env = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "OZ0_BUDGET_KEY_FILE": str(pipe)}
     with subprocess.Popen(command, cwd=tmp_path, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        asks(process, "budget_confirm", {"reservation_id": "01a22e93-7b6d-7554-ad9f-74b078da5299", **USED}, "2026-07-28")
+        asks(
+            process, "budget_confirm", {"reservation_id": "01a22e93-7b6d-7554-ad9f-74b078da5299", **USED}, "2026-07-28"
+        )
         assert process.stdout is not None
         assert process.stdin is not None
         told = json.loads(process.stdout.readline())["result"]["structuredContent"]
