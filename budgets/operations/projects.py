@@ -1,6 +1,7 @@
 """Projects and their limits, as people make them."""
 
-from decimal import Decimal, InvalidOperation
+import re
+from decimal import Decimal
 from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo, available_timezones
@@ -15,6 +16,7 @@ from tenants.rules.who import Actor
 MOST_NAME: Final = 64
 MOST: Final = 500  # projects that people have made in one workspace
 MOST_AMOUNT: Final = Decimal(10) ** 12
+_AMOUNT: Final = re.compile(r"(?:[0-9]+|[1-9][0-9]{0,2}(?:,[0-9]{3})+)(?:\.[0-9]*)?|\.[0-9]+")
 
 
 def make(*, tenant: UUID, project: UUID, name: str, zone: str, unconfirmed: str, actor: Actor) -> None:
@@ -77,11 +79,16 @@ def remove_limit(*, tenant: UUID, project: UUID, period: str, mode: str, actor: 
 
 
 def amount_of(text: str) -> Decimal:
-    """An amount of US dollars as a person types it: `12`, `0.50`, `1,000`. Raises `BadProject`."""
-    try:
-        found = Decimal(text.strip().removeprefix("$").replace(",", ""))
-    except InvalidOperation as error:
-        raise BadProject("An amount is a number of US dollars, such as 25 or 0.50.") from error
-    if not found.is_finite() or not 0 <= found < MOST_AMOUNT or found != round(found, PLACES):
-        raise BadProject(f"An amount has up to {PLACES} decimal places and is not negative.")
+    """An amount of US dollars as a person types it: `12`, `0.50`, `1,000`. Raises `BadProject`.
+
+    A comma parts thousands and nothing else: whoever means half a dollar by `0,50` must not get fifty.
+    """
+    typed = text.strip().removeprefix("$").strip()
+    if "," in typed and not _AMOUNT.fullmatch(typed):
+        raise BadProject("Write cents after a point, such as 0.50; a comma only parts thousands, such as 1,000.")
+    if not _AMOUNT.fullmatch(typed):
+        raise BadProject("An amount is a number of US dollars that is not negative, such as 25 or 0.50.")
+    found = Decimal(typed.replace(",", ""))
+    if found >= MOST_AMOUNT or found != round(found, PLACES):
+        raise BadProject(f"An amount has up to {PLACES} decimal places, and is less than {MOST_AMOUNT:,f}.")
     return found

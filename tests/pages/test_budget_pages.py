@@ -9,6 +9,7 @@ from django.test import Client
 from base import db, ids
 from budgets.models import Key, Limit, Project, Reservation
 from budgets.operations import keys
+from budgets.operations.projects import amount_of
 from budgets.rules.words import ReservationState
 from studio.embedded import Postgres
 from tenants.models import AuditEntry, Role
@@ -95,6 +96,22 @@ def test_an_admin_makes_a_project_its_limits_and_its_keys_and_nobody_else(
     assert operator.post(f"{url}limit/", limit).status_code == 403
     for amount in ("", "x", "-1", "NaN", "1e99", "0.0000000000001"):
         assert admin.post(f"{url}limit/", {**limit, "amount": amount}).status_code == 422, amount
+    for amount in (
+        "0,50",
+        "1,2,3",
+        "1_0",
+        "0,500",
+        "12,34,567",
+        "1,00",
+        "1,0000",
+        "1.000,5",
+        "\u0661",
+        "1e3",
+        "10e-1",
+        "1,",
+    ):
+        told = admin.post(f"{url}limit/", {**limit, "amount": amount})  # a comma is no point, and never left out
+        assert told.status_code == 422 and "0.50" in text_of(told), amount
     assert admin.post(f"{url}limit/", limit).status_code == 302
     assert "$0.02 per day" in words(admin, url)
     answer = admin.post(f"{url}keys/new/", {"name": "ci", "scope": "full"})
@@ -120,6 +137,13 @@ def test_an_admin_makes_a_project_its_limits_and_its_keys_and_nobody_else(
     with db.read(world.tenant):
         assert not Limit.objects.exists()
     assert "in doubt" not in words(admin, "/")
+
+
+def test_an_amount_is_what_a_person_types_and_a_comma_only_parts_thousands() -> None:
+    typed = ["25", "$25", " 0.50 ", "$ .5", "1,000", "12,345,678.25", "1000000", "0"]
+    assert [f"{amount_of(text):f}" for text in typed] == [
+        *("25", "25", "0.50", "0.5", "1000", "12345678.25", "1000000", "0"),
+    ]
 
 
 def test_a_denial_is_shown_with_the_figure_it_was_denied_by(database: Postgres) -> None:
