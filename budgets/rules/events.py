@@ -100,13 +100,25 @@ def why_not(told: Told) -> Rejection | None:
 
 
 def is_of(told: Told, operation: UUID, denials: Mapping[str, Denial]) -> bool:
-    """Whether this tells of a denial exactly as its operation's journal has it. `denials` are by their call ids."""
+    """Whether this tells of a denial exactly as its operation's journal has it. `denials` are by their call ids.
+
+    No provider was called for it, so it has used nothing.
+    """
     denial = denials.get(told.call_id)
     if denial is None or told.attempt_index != 0 or told.timestamp != denial.checked_at:
         return False
-    asked = {name: denial.asked[name] for name in ("model", "provider", "agent_run_id", "tags")}
-    said = {"model": told.model, "provider": told.provider, "agent_run_id": told.agent_run_id, "tags": dict(told.tags)}
-    return asked == said and told.call_id == str(denial_call_id(operation, denial.index))
+    if told.input_tokens or told.output_tokens or told.cached_input_tokens:
+        return False
+    said = {
+        "model": told.model,
+        "provider": told.provider,
+        "modality": told.modality,
+        "agent_run_id": told.agent_run_id,
+        "tags": dict(told.tags),
+    }
+    return said == {name: denial.asked[name] for name in said} and told.call_id == str(
+        denial_call_id(operation, denial.index)
+    )
 
 
 def _is_tag(key: str, value: str) -> bool:

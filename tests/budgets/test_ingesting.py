@@ -63,6 +63,7 @@ def test_the_moment_and_instance_of_another_call_make_a_duplicate_that_says_noth
 
 @pytest.mark.rule("S6")
 def test_a_denial_is_taken_as_the_journal_has_it_and_in_no_other_way() -> None:
+    """CASES J11."""
     caller = Caller(a_ledger((Period.DAY, "0.01", HARD)))
     checks = [a_check(1), a_check(5, tags={"team": "a"}, agent_run_id="nightly"), a_check(7)]
     batch = caller.submit(*checks).json()
@@ -76,6 +77,10 @@ def test_a_denial_is_taken_as_the_journal_has_it_and_in_no_other_way() -> None:
         {**denial, "attempt_index": 1},
         {**denial, "model": "gpt-4o-mini"},
         {**denial, "agent_run_id": "daily"},
+        {**denial, "modality": "image"},
+        {**denial, "input_tokens": 9_999_999},
+        {**denial, "output_tokens": 777},
+        {**denial, "input_tokens": 1, "cached_input_tokens": 1},
         {**denial, "call_id": str(uuid5(UUID(batch["operation_id"]), "denial:9"))},
         swapped,
         allowed,
