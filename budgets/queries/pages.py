@@ -140,7 +140,7 @@ class ProjectPage:
     unconfirmed: str
     counts: Sequence[Counted]
     amounts: Sequence[AmountRow]
-    more_amounts: bool
+    later_amounts: UUID | None
     operations: Sequence[OperationRow]
     next: str
     keys: Sequence[KeyRow]
@@ -200,14 +200,24 @@ def project_list(tenant: UUID) -> tuple[Sequence[ProjectRow], datetime]:
         return _rows(projects, now), now
 
 
-def project_page(tenant: UUID, project: UUID, *, before: UUID | None = None) -> ProjectPage | None:
-    """A project's page, with operations before one; None when there is no such project."""
+def project_page(
+    tenant: UUID, project: UUID, *, before: UUID | None = None, amounts_from: UUID | None = None
+) -> ProjectPage | None:
+    """A project's page, with operations before one and open amounts from one on; None when there is no such project.
+
+    Amounts in doubt come first, and of each kind the oldest, which time moves on next.
+    """
     with db.read(tenant) as now:
         found = Project.objects.filter(pk=project).first()
         if found is None:
             return None
         (row,) = _rows([found], now)
-        amounts = Reservation.objects.filter(project=found, standing__in=sorted(OPEN)).order_by("standing", "-pk")
+        amounts = Reservation.objects.filter(project=found, standing__in=sorted(OPEN)).order_by("standing", "pk")
+        if amounts_from is not None:
+            first = (
+                amounts.filter(pk=amounts_from).values_list("standing", flat=True).first() or ReservationState.IN_DOUBT
+            )
+            amounts = amounts.filter(Q(standing=first, pk__gte=amounts_from) | Q(standing__gt=first))
         open_amounts = list(amounts[: AMOUNTS + 1])
         operations = Operation.objects.filter(project=found).order_by("-pk")
         if before is not None:
@@ -223,7 +233,7 @@ def project_page(tenant: UUID, project: UUID, *, before: UUID | None = None) -> 
             unconfirmed=found.unconfirmed,
             counts=_counts(found, _tallies([found], now), now),
             amounts=[_amount(one) for one in open_amounts[:AMOUNTS]],
-            more_amounts=len(open_amounts) > AMOUNTS,
+            later_amounts=open_amounts[AMOUNTS].pk if len(open_amounts) > AMOUNTS else None,
             operations=_operations(listed[:OPERATIONS]),
             next=str(listed[OPERATIONS - 1].pk) if len(listed) > OPERATIONS else "",
             keys=[_key(key, live, now) for key in keys[:KEYS]],

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from urllib.parse import urlencode
 from uuid import UUID
 from zoneinfo import available_timezones
 
@@ -181,14 +182,16 @@ def _settled(request: HttpRequest, shown: str, act: Callable[[UUID, Mapping[str,
 
 def _project(request: HttpRequest, shown: str, *, error: str = "", status: int = 200) -> HttpResponse:
     seat = seat_of(request)
-    before = parse(request.GET.get("before", ""))
-    page = pages.project_page(seat.tenant, _id(ids.PROJECT, shown), before=before)
+    before, amounts = (parse(request.GET.get(name, "")) for name in ("before", "amounts"))
+    page = pages.project_page(seat.tenant, _id(ids.PROJECT, shown), before=before, amounts_from=amounts)
     if page is None:
         raise Http404
     context = {
         "page": page,
         "row": page.row,
+        "asked": urlencode({name: at for name, at in (("before", before), ("amounts", amounts)) if at is not None}),
         "first": before is None,
+        "first_amounts": amounts is None,
         "error": error,
         "admin": seat.may(Role.ADMIN),
         "operator": seat.may(Role.OPERATOR),

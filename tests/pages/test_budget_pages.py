@@ -1,6 +1,7 @@
 """The Budgets pages: what is known, what may be done next, and who may do it (RULES S9, S10; CASES J07)."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,8 +9,9 @@ from django.test import Client
 
 from base import db, ids
 from budgets.models import Key, Limit, Project, Reservation
-from budgets.operations import keys
+from budgets.operations import keys, sweep
 from budgets.operations.projects import amount_of
+from budgets.queries import pages
 from budgets.rules.words import ReservationState
 from studio.embedded import Postgres
 from tenants.models import AuditEntry, Role
@@ -172,3 +174,33 @@ def test_the_journal_is_read_page_by_page_and_names_nothing_of_another_workspace
     for url in (budget_url(ledger), f"/budgets/operations/{operation}/"):
         assert stranger.get(url).status_code == 404
     assert "Nothing is counted yet" in words(stranger, "/budgets/")
+
+
+def test_every_amount_in_doubt_is_reached_the_next_to_lapse_first_and_an_operation_leads_to_its_own(
+    database: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = a_world()
+    ledger, _ = a_journal(world, move := moving(database.url_admin), many=0)
+    asked_last = submitted(ledger, *[cents(1)] * 5)
+    move(timedelta(seconds=301))
+    with db.read(world.tenant) as now:
+        due = [row.pk for row in sweep.due(now)]
+    assert sum(sweep.move_on(world.tenant, one) for one in due) >= 5
+    submitted(ledger, cents(1))
+    monkeypatch.setattr(pages, "AMOUNTS", 3)
+    admin, url, met = visitor(world), budget_url(ledger), []
+    next_page: str | None = ""
+    while next_page is not None:
+        html = text_of(admin.get(budget_url(ledger, next_page)))
+        met += re.findall(r'<tr id="([0-9a-f-]{36})">', html)
+        later = re.search(r'href="(\?amounts=[^"]+)"', html)
+        next_page = later[1] if later else None
+    with db.read(world.tenant):
+        still = Reservation.objects.filter(project_id=ledger.project, standing__in=["in_doubt", "live"])
+        assert met == [str(pk) for pk in still.order_by("standing", "due_at", "pk").values_list("pk", flat=True)]
+    assert len(met) > 6 and len(set(met)) == len(met)
+    told = text_of(admin.get(f"/budgets/operations/{asked_last.operation}/"))
+    links = re.findall(rf'href="{re.escape(url)}(\?amounts=[^"#]+)#([0-9a-f-]+)"', told)
+    assert len(links) == 5
+    for asked_for, row in links:
+        assert f'<tr id="{row}">' in text_of(admin.get(budget_url(ledger, asked_for)))
