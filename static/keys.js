@@ -4,7 +4,7 @@
    there, and for that moment, neither a key nor a button of the card answers anything; a line says so. */
 "use strict";
 (() => {
-  const READ_MS = 300, QUICK_MS = 250, GATHER_MS = 120, STRAY_MS = 300, TWICE_MS = 6000, TOLD_MS = 6000;
+  const READ_MS = 300, QUICK_MS = 250, GATHER_MS = 120, STRAY_MS = 300, HELD_MS = 2000, TWICE_MS = 6000, TOLD_MS = 6000;
   const byId = (id) => document.getElementById(id), now = () => performance.now();
   const FIELDS = "input, textarea, select, dialog[open], [contenteditable]";
 
@@ -27,6 +27,8 @@
     if (coming) return "Still loading: nothing was answered.";
     return drawn && now() - drawnAt < READ_MS ? "Only just shown: nothing was answered. Read it, then press again." : "";
   }
+  let refusedAt = -1e9;             // nobody walks on from a question that they think answered: the next step is held back
+  function refuse(why) { refusedAt = now(); tell(why); }
   function showGuard() {
     const state = coming ? "loading" : unread() ? "new" : "";
     if (state) document.body.dataset.unread = state; else delete document.body.dataset.unread;
@@ -70,13 +72,13 @@
     if (!why) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    tell(why);
+    refuse(why);
   }, true);
   document.addEventListener("click", (event) => {
     const opener = event.target.closest("[data-opens]");
     if (opener && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.button) { opened = true; expectCard(opener.dataset.opens); return; }
     const why = event.target.closest("#question .question a[data-key]") && unread();
-    if (why) { event.preventDefault(); tell(why); }
+    if (why) { event.preventDefault(); refuse(why); }
   }, true);
 
   /* ---- where the focus goes when a card or a page is there ------------------------------------------------------ */
@@ -117,6 +119,7 @@
     const rows = [...document.querySelectorAll("[data-row]")];
     if (!rows.length) return;
     if (sent()) { tell("Your answer is on its way."); return; }
+    if (now() - refusedAt < HELD_MS) { refusedAt = -1e9; tell("Not moved on: your last press answered nothing, and this question still waits."); return; }
     const at = placeOf(rows, by), next = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
     if (rows[0].dataset.row !== "open") { next.focus(); return; }
     if (at + by >= rows.length) { tell(document.querySelector('#waiting-list [data-key="n"]') ? "The last here. n shows more." : "The last one."); return; }
@@ -156,7 +159,7 @@
   }
   function press(target, key) {
     const why = target.closest("#question .question") && unread();
-    if (why) { tell(why); return; }
+    if (why) { refuse(why); return; }
     if (sent()) { tell("Your answer is on its way."); return; }
     const needs = target.form && [...target.form.elements].find((field) => field.required);   // words first, always
     if (needs) { intoField(needs, key); return; }
@@ -241,6 +244,7 @@
     const letter = /^[a-z]$/.test(key) && document.querySelector(`[data-key="${key}"]`);
     const preset = /^[1-9]$/.test(key) && document.querySelectorAll("#question .presets button")[Number(key) - 1];
     const moves = (key === "j" || key === "k") && document.querySelector("[data-row]"), slash = key === "/" && document.querySelector("[data-slash]");
+    if (coming && !letter && /^[adehrs]$/.test(key)) { event.preventDefault(); refuse(unread()); return; }   // what stands here has no answers any more
     if (!letter && !preset && !moves && !slash) return;
     if (keysOff()) { tell("Single letters are off on this browser. ? turns them on."); return; }
     event.preventDefault();

@@ -98,9 +98,9 @@ def _row(hold: Hold, question: Question, veil: Veil) -> SeveralRow:
 
 def _why_not_approve(rows: tuple[SeveralRow, ...]) -> str:
     if len({row.name for row in rows}) > 1:
-        return "Calls are approved together only when they are of one function: choose it above."
+        return "Only calls of one function that reads are approved together: choose one above, or open each."
     if any(row.kind != Kind.READ for row in rows):
-        return "Only calls that read are approved together: open each of these."
+        return "Only calls that read are approved together, and these may write: open each of them."
     if not all(row.whole for row in rows):
         return "Not all arguments fit on this page: open the calls whose arguments are cut."
     return ""

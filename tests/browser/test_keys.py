@@ -79,6 +79,27 @@ def test_keys_can_be_switched_off(page: Page, world: World) -> None:
 A_QUESTION = re.compile("/approvals/hold_")
 
 
+def test_an_answer_pressed_while_the_next_question_loads_is_told_and_holds_the_next_step_back(
+    page: Page, world: World
+) -> None:
+    """What stands there meanwhile is an answered question, without any answer of its own."""
+    calls = [a_call(world, "refund", {"n": number}) for number in range(3)]
+    live(page, "/approvals/")
+    read(page)
+    page.keyboard.press("a")
+    expect(page.locator("#question")).to_contain_text("approved")
+    slow: list[Route] = []
+    page.route(A_QUESTION, lambda route: slow.append(route))
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    expect(page.locator("#told")).to_have_text("Still loading: nothing was answered.")
+    page.keyboard.press("j")
+    expect(page.locator("#told")).to_contain_text("Not moved on: your last press answered nothing")
+    until_routed(page, slow, ids.show(ids.HOLD, the_hold(world, calls[1]).pk)).continue_()
+    expect(page.locator(f"#card-{ids.show(ids.HOLD, the_hold(world, calls[1]).pk)}")).to_be_visible()
+    assert see(world, Call, calls[1]).state == "held"
+
+
 def test_no_press_answers_a_card_before_the_chosen_one_stands_there_and_could_be_read(page: Page, world: World) -> None:
     calls = [a_call(world, "refund", {"n": number}) for number in range(5)]
     shown = [ids.show(ids.HOLD, the_hold(world, call).pk) for call in calls]
@@ -94,6 +115,9 @@ def test_no_press_answers_a_card_before_the_chosen_one_stands_there_and_could_be
     expect(cards[0]).to_be_visible()
     page.locator("#answer-approve button").click()
     page.locator("#answer-deny").get_by_role("button", name="Not needed any more.").click()
+    page.keyboard.press("j")
+    expect(page.locator("#told")).to_contain_text("Not moved on: your last press answered nothing")
+    expect(rows.nth(1)).to_have_attribute("aria-current", "true")
     page.keyboard.press("j")
     page.keyboard.press("j")  # the outline goes with every press, and one request is left
     expect(rows.nth(3)).to_have_attribute("aria-current", "true")
