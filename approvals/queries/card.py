@@ -8,10 +8,11 @@ from uuid import UUID
 from approvals.queries.alike import Alike, alike_calls
 from approvals.queries.compared import Compared, compared
 from approvals.queries.deciding_rules import Approval, deciding_rules, question_of, standing
+from approvals.queries.same import SameCall, same_calls
 from approvals.rules import answers
 from approvals.rules.answers import AnswerOption, Stand
 from approvals.rules.deciding import DecidingRules, shown_digest
-from approvals.rules.readable import lines
+from approvals.rules.readable import in_order, lines, required_of
 from base import db, figures, ids
 from catalog.models import Tool
 from catalog.rules.listing_diff import Change, changed_fields
@@ -80,6 +81,7 @@ class Card:
     check_text: str
     arguments: Value
     compared: Compared
+    same: SameCall | None
     edits: tuple[EditRow, ...]
     call_id: str
     call_state: CallState
@@ -153,6 +155,7 @@ def card(tenant: UUID, hold_id: UUID, *, role: str = "", reader: int | None = No
             check_text=_check_text(call),
             arguments=arguments,
             compared=_compared(call, arguments, hidden=veil.hides(tool)),
+            same=same_calls([call]).get(call.pk) if hold.closed_at is None and call.tool_slug else None,
             edits=() if veil.hides(tool) else _edits(hold),
             call_id=ids.show(ids.CALL, call.pk),
             call_state=CallState(call.state),
@@ -182,7 +185,8 @@ def card(tenant: UUID, hold_id: UUID, *, role: str = "", reader: int | None = No
 
 
 def _compared(call: Call, arguments: Value, *, hidden: bool) -> Compared:
-    shown = lines(arguments.value) if arguments.shown and not hidden else ()
+    names = required_of(call.function.input_schema.get("required")) if call.function else ()
+    shown = lines(in_order(arguments.value, names)) if arguments.shown and not hidden else ()
     return compared(call, shown) if shown else Compared(0, (), ())
 
 

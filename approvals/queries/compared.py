@@ -38,10 +38,15 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """A place in a call's arguments, and the fact about it that no earlier call of its function shares."""
+    """A place in a call's arguments, and what is said of its value because no earlier call had it."""
 
     path: str
-    says: str
+    remark: Remark
+
+    @property
+    def says(self) -> str:
+        """The fact in words, without the values it is about."""
+        return self.remark.says
 
 
 def compared(call: Call, lines: tuple[Line, ...]) -> Compared:
@@ -49,7 +54,8 @@ def compared(call: Call, lines: tuple[Line, ...]) -> Compared:
     past = Past()
     for _, _, text in _earlier([call]):
         past.add(values_of(text))
-    beside = tuple(ComparedLine(line, past.remark(line), hidden_words(line.text)) for line in lines)
+    remarks = zip(lines, past.remarks(lines), strict=True)
+    beside = tuple(ComparedLine(line, remark, hidden_words(line.text)) for line, remark in remarks)
     return Compared(past.calls, beside, past.missing(lines))
 
 
@@ -62,8 +68,8 @@ def new_in(calls: Sequence[Call]) -> dict[UUID, tuple[New, ...]]:
         past = pasts.setdefault(name, Past())
         lines = values_of(text)
         if pk in asked:
-            remarks = ((line, past.remark(line)) for line in lines)
-            found[pk] = tuple(New(line.path, remark.says) for line, remark in remarks if remark and remark.new)
+            remarks = zip(lines, past.remarks(lines), strict=True)
+            found[pk] = tuple(New(line.path, remark) for line, remark in remarks if remark and remark.new)
         past.add(lines)
     return found
 

@@ -9,13 +9,14 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Count, QuerySet, TextField
+from django.db.models import Count, F, QuerySet, TextField
 from django.db.models.functions import Cast, Left
 
 from approvals.models import Decision
 from approvals.queries.compared import New, new_in
 from approvals.queries.floods import Flood, floods
-from approvals.rules.readable import brief
+from approvals.queries.same import SameCall, same_calls
+from approvals.rules.readable import brief, required_of
 from base import db, ids
 from jobs.models import Hold
 from jobs.queries.questions import counted, open_questions
@@ -27,8 +28,8 @@ from jobs.rules.states import HoldKind, HoldState
 
 PAGE: Final = 50
 MOST_CHOICES: Final = 100  # that a filter offers
-BEGINNING: Final = 1000  # characters of the arguments, as JSON; with more of them, how they begin
-ROOM: Final = 110  # characters by which a question is told from its neighbours
+BEGINNING: Final = 4000  # characters of the arguments, as JSON; with more of them, how they begin
+ROOM: Final = 130  # characters by which a question is told from its neighbours
 LATELY: Final = timedelta(hours=1)
 
 
@@ -47,8 +48,8 @@ class QueueFilter:
 @dataclass(frozen=True, slots=True)
 class QueueRow:
     """One question. `closed` says how it was closed since the page was opened; empty while it is open. `brief` names
-    the arguments, with their values cut in the middle; it is empty where there are none, or where they are large.
-    `new` says what of them no earlier call of the function had."""
+    the arguments, as the schema orders them; it is empty where there are none, or where they are large. `new` says what
+    of them no earlier call of the function had, `same` which call with the same ones was made already."""
 
     shown_id: str
     kind: HoldKind
@@ -61,8 +62,18 @@ class QueueRow:
     expires_at: datetime | None
     brief: tuple[tuple[str, str], ...]
     new: tuple[New, ...] = ()
+    same: SameCall | None = None
     closed: str = ""
     count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What a page's rows are told with: what the reader does not see, and, by call, what earlier calls say of it."""
+
+    veil: Veil
+    new: dict[UUID, tuple[New, ...]]
+    same: dict[UUID, SameCall]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +114,9 @@ def queue(tenant: UUID, wanted: QueueFilter, *, role: str = "") -> Queue:
         found = _loaded(alone)[: PAGE + 1]
         page, more = found[:PAGE], len(found) > PAGE
         page += _closed_since(wanted, end=page[-1].pk if more else None)
-        veil = Veil.over(role)
+        facts = _facts(page, Veil.over(role))
         return Queue(
-            rows=_merged(page, grouped, wanted.after, page[PAGE - 1].pk if more else None, veil, _new(page, veil)),
+            rows=_merged(page, grouped, wanted.after, page[PAGE - 1].pk if more else None, facts),
             total=counted(fitting),
             newer=counted(fitting.filter(opened_at__gt=wanted.at)) if wanted.at else 0,
             oldest=fitting.order_by("pk").values_list("opened_at", flat=True).first(),
@@ -143,7 +154,8 @@ def _names(every: QuerySet[Hold], what: str) -> tuple[str, ...]:
 def _loaded(holds: QuerySet[Hold]) -> list[Hold]:
     """One page's rows and one more, without the bodies, each with how its arguments begin."""
     beginning = Left(Cast("call__arguments", TextField()), BEGINNING)
-    rows = holds.select_related("call", "job", "answered_by").annotate(beginning=beginning)
+    required = F("call__function__input_schema__required")
+    rows = holds.select_related("call", "job", "answered_by").annotate(beginning=beginning, required=required)
     return list(rows.defer("call__arguments", "job__input", "job__output").order_by("pk")[: PAGE + 1])
 
 
@@ -168,24 +180,24 @@ def _merged(
     grouped: list[Flood],
     after: UUID | None,
     end: UUID | None,
-    veil: Veil,
-    new: dict[UUID, tuple[New, ...]],
+    facts: _Facts,
 ) -> tuple[QueueRow | Flood, ...]:
     """The page's questions and the groups between them, by their oldest."""
     here = [one for one in grouped if (not after or one.oldest > after) and (end is None or one.oldest < end)]
-    placed: list[tuple[UUID, QueueRow | Flood]] = [(hold.pk, _row(hold, veil, new)) for hold in page]
+    placed: list[tuple[UUID, QueueRow | Flood]] = [(hold.pk, _row(hold, facts)) for hold in page]
     placed += [(one.oldest, one) for one in here]
     return tuple(row for _, row in sorted(placed, key=lambda one: one[0]))
 
 
-def _new(page: list[Hold], veil: Veil) -> dict[UUID, tuple[New, ...]]:
-    """What is new in the arguments of the page's open questions whether a call may run, by call."""
-    asked = [hold for hold in page if hold.closed_at is None and hold.kind != HoldKind.UNKNOWN and hold.call.tool_slug]
-    return new_in([hold.call for hold in asked if not veil.hides(hold.call.tool_slug)])
+def _facts(page: list[Hold], veil: Veil) -> _Facts:
+    """What earlier calls say of the open questions: one statement for each of both, however many rows."""
+    asked = [hold for hold in page if hold.closed_at is None and hold.call.tool_slug]
+    compared = [hold.call for hold in asked if hold.kind != HoldKind.UNKNOWN and not veil.hides(hold.call.tool_slug)]
+    return _Facts(veil, new_in(compared), same_calls([hold.call for hold in asked]))
 
 
-def _row(hold: Hold, veil: Veil, new: dict[UUID, tuple[New, ...]]) -> QueueRow:
-    beginning = getattr(hold, "beginning", None) or ""
+def _row(hold: Hold, facts: _Facts) -> QueueRow:
+    beginning, names = getattr(hold, "beginning", None) or "", required_of(getattr(hold, "required", None))
     return QueueRow(
         shown_id=ids.show(ids.HOLD, hold.pk),
         kind=HoldKind(hold.kind),
@@ -196,7 +208,8 @@ def _row(hold: Hold, veil: Veil, new: dict[UUID, tuple[New, ...]]) -> QueueRow:
         why=hold.why,
         opened_at=hold.opened_at,
         expires_at=hold.expires_at,
-        brief=(("", HIDDEN),) if beginning and veil.hides(hold.call.tool_slug) else brief(beginning, ROOM),
-        new=new.get(hold.call_id, ()),
+        brief=(("", HIDDEN),) if beginning and facts.veil.hides(hold.call.tool_slug) else brief(beginning, ROOM, names),
+        new=facts.new.get(hold.call_id, ()),
+        same=facts.same.get(hold.call_id),
         closed=answered(hold),
     )

@@ -351,6 +351,7 @@ class Call(TenantRow):
             models.Index(fields=["job"], condition=Q(state__in=_values(MOVING | ASKING)), name="call_live"),
             models.Index(fields=["job", "activity"], name="call_in_job"),
             models.Index(fields=["session", "args_digest"], condition=Q(session__isnull=False), name="call_in_session"),
+            models.Index(fields=["args_digest", "-id"], condition=Q(read_only=False), name="call_same_arguments"),
             models.Index(
                 fields=["tenant", "-ended_at"], condition=Q(reason="kill_switch"), name="call_ended_by_switch"
             ),
