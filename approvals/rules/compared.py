@@ -15,7 +15,8 @@ LEAST: Final = 3  # earlier calls, before anything counts as new
 FEW: Final = 4  # calls to one value: with more values than that, each is expected to differ
 NAMED: Final = 3  # values that are named
 KEPT: Final = 1000  # values counted at one place
-REPEATS: Final = 3  # calls to one value of an argument that others are told beside
+REPEATS: Final = 2  # calls to one value of an argument that others are told beside
+SETTLED: Final = 3  # calls to one value of an argument that is told beside such a value
 PAIRED: Final = 8  # earlier calls, before one argument is held to go with another
 GOES_WITH: Final = 0.8  # of what guessing the most frequent value gets wrong, how much knowing the other argument mends
 SURE: Final = 20  # numbers, above which twice as much is far outside; before that, four times
@@ -188,19 +189,19 @@ class Past:
         if not self._having[line.path].get(line.text, set()).isdisjoint(rows):
             return None
         values = self._texts(line.path, rows)
-        if values.total() < max(LEAST, REPEATS * len(values)) or not self._goes_with(line.path, path):
+        if values.total() < max(LEAST, SETTLED * len(values)) or not self._goes_with(line.path, path):
             return None
         return Remark("never before", *_named(values), new=True)
 
     def _goes_with(self, path: str, other: str) -> bool:
         """Whether the value at `other` mostly told which one is at `path`: otherwise any two values may first meet.
 
-        The measure is Goodman and Kruskal's lambda, over the values at `other` that at least three calls had.
+        The measure is Goodman and Kruskal's lambda, over the values at `other` that several calls had.
         """
         right, every = 0, Counter[str]()
         for rows in self._having[other].values():
             values = self._texts(path, rows)
-            if values.total() >= LEAST:
+            if values.total() > 1:
                 right += max(values.values())
                 every += values
         guessed = max(every.values(), default=0)

@@ -139,7 +139,7 @@ def _listed(texts: Sequence[str], room: int) -> str:
 
 def _cut(text: str, room: int) -> str:
     """The beginning of a text, and how many characters more it has."""
-    kept = text[:room].rstrip()
+    kept = text[: max(LEAST, room - len(f"… +{len(text):,} characters"))].rstrip()
     more = f"… +{len(text) - len(kept):,} characters"
     return text if len(text) <= len(kept) + len(more) else kept + more
 

@@ -85,6 +85,12 @@ def test_a_value_that_was_there_once_is_new_beside_another_that_always_had_its_o
     assert said(PAID, paid("Northlight", 1000), "amount") == "902 to 942 before with vendor Northlight"
 
 
+def test_eleven_payments_to_four_vendors_are_enough_to_tell_a_strange_account() -> None:
+    few = past_of(*PAYMENTS[:11])
+    fraud = paid("Northlight", 18_940, iban="LT60")
+    assert said(few, fraud, "iban") == "never before with vendor Northlight | DE21 | new"
+
+
 def test_a_value_that_is_new_among_hundreds_is_told_beside_the_one_it_goes_with() -> None:
     many = past_of(*({"vendor": f"v{n % 90}", "iban": f"i{n % 90}"} for n in range(300)))
     assert said(many, {"vendor": "v7", "iban": "LT60"}, "iban") == "never before with vendor v7 | i7 | new"
