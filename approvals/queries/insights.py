@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from approvals.rules.insights import Advice, Answers, Unknown, of_all, of_function, of_unknown
+from approvals.rules.insights import Advice, Answers, Habit, Unknown, of_all, of_function, of_unknown
 from base import db, prepared
 from jobs.rules.states import HoldKind, HoldState
 
@@ -33,7 +33,9 @@ SELECT j.agent_name, {_FIGURES} {_CLOSED.format(more="JOIN jobs_job j ON j.id = 
 GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {MOST}
 """
 _BY_FUNCTION: Final = f"""
-SELECT c.tool_slug || '.' || c.function_name, h.rule_id, {_FIGURES}
+SELECT c.tool_slug || '.' || c.function_name, h.rule_id, {_FIGURES}, array_agg(DISTINCT c.kind),
+    count(DISTINCT h.answered_by_id),
+    count(DISTINCT (h.closed_at AT TIME ZONE 'UTC')::date) FILTER (WHERE h.state = '{HoldState.ANSWERED}')
 {_CLOSED.format(more="JOIN jobs_call c ON c.id = h.call_id")} AND {_APPROVALS} AND c.tool_slug <> ''
 GROUP BY 1, 2 ORDER BY 3 DESC, 1 LIMIT {MOST}
 """
@@ -126,9 +128,9 @@ def insights(tenant: UUID, *, days: int) -> Insights:
 
 
 def _row_of_function(row: tuple[Any, ...]) -> Row:
-    name, rule, *rest = row
+    name, rule, *rest, kinds, people, days = row
     answers = _answers(rest)
-    return Row(name, answers, of_function(name, answers), rule)
+    return Row(name, answers, of_function(name, answers, Habit(frozenset(kinds), people, days)), rule)
 
 
 def _answers(row: Any) -> Answers:

@@ -18,19 +18,24 @@ from approvals.queries.floods import Flood, floods
 from approvals.queries.same import SameCall, same_calls
 from approvals.rules.readable import brief, required_of
 from base import db, ids
-from jobs.models import Hold
+from jobs.models import Call, Hold
+from jobs.operations.holds import Answer
 from jobs.queries.questions import counted, open_questions
 from jobs.queries.story import answered
 from jobs.queries.trace import name_of
 from jobs.queries.veil import Veil
 from jobs.rules.seeing import HIDDEN
-from jobs.rules.states import HoldKind, HoldState
+from jobs.rules.states import CallState, HoldKind, HoldState
 
 PAGE: Final = 50
 MOST_CHOICES: Final = 100  # that a filter offers
 BEGINNING: Final = 4000  # characters of the arguments, as JSON; with more of them, how they begin
 ROOM: Final = 130  # characters by which a question is told from its neighbours
 LATELY: Final = timedelta(hours=1)
+A_DAY: Final = timedelta(days=1)
+LET_RUN: Final = (Answer.APPROVE, Answer.EDIT, Answer.AGAIN)
+MOST_FAILED: Final = 100  # that are counted
+NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,38 @@ def answered_lately(tenant: UUID, person: int) -> tuple[tuple[str, int], ...]:
     with db.read(tenant) as now:
         found = Decision.objects.filter(person_id=person, pk__gte=ids.first_at(now - LATELY), at__gte=now - LATELY)
         return tuple(found.values_list("answer").annotate(count=Count("pk")).order_by("-count", "answer"))
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRow:
+    """A call that the reader let run, and that then failed."""
+
+    shown_id: str
+    name: str
+    state: CallState
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """How many calls that one person let run in the last day failed, and the newest of them."""
+
+    count: int
+    rows: tuple[FailedRow, ...]
+
+
+def failed_lately(tenant: UUID, person: int) -> Failed:
+    """What failed of the calls that this person let run in the last day: by an approval, or by one more attempt."""
+    with db.read(tenant) as now:
+        since = now - A_DAY
+        found = Decision.objects.filter(
+            person_id=person, pk__gte=ids.first_at(since), at__gte=since, answer__in=LET_RUN
+        )
+        found = found.filter(hold__call__state__in=(CallState.ERRORED, CallState.FAILED))
+        newest: dict[UUID, Call] = {}
+        for one in found.select_related("hold__call").defer("hold__call__arguments").order_by("-pk")[:MOST_FAILED]:
+            newest.setdefault(one.hold.call_id, one.hold.call)
+    rows = [FailedRow(ids.show(ids.CALL, pk), name_of(call), CallState(call.state)) for pk, call in newest.items()]
+    return Failed(len(rows), tuple(rows[:NAMED]))
 
 
 def choices(tenant: UUID) -> Choices:

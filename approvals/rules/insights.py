@@ -4,10 +4,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from base import figures
+from catalog.rules.kinds import Kind
 
 RANGES: Final = (7, 30, 90)  # days
 ENOUGH: Final = 20  # answers that make a habit
+DAYS: Final = 3  # on which they were given
+ALONE: Final = 7  # days that make one of a single person
 HASTY: Final = 4.0  # seconds in which nobody reads a card
+HARMLESS: Final = frozenset({Kind.READ, Kind.WRITE})  # what people may let run unasked, however often they approved it
 MANY_UNKNOWN: Final = 5
 
 
@@ -29,6 +33,20 @@ class Answers:
     def answered(self) -> int:
         """By a person."""
         return self.approved + self.edited + self.denied + self.stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """Of what kinds the calls of a function were, and by how many people, on how many days, they were decided."""
+
+    kinds: frozenset[str]
+    people: int
+    days: int
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is more than one person's morning."""
+        return self.days >= (DAYS if self.people > 1 else ALONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +74,20 @@ class Advice:
     about: str = ""
 
 
-def of_function(name: str, seen: Answers) -> Advice | None:
-    """What the questions about one function, asked by one rule, suggest."""
-    decided = seen.approved + seen.edited + seen.denied + seen.stopped
+def of_function(name: str, seen: Answers, habit: Habit) -> Advice | None:
+    """What the questions about one function, asked by one rule, suggest. A single sitting suggests nothing, and that
+    all were approved only where it destroys nothing and people took the time to read."""
+    decided = seen.answered
+    if not habit.settled:
+        return None
     if decided >= ENOUGH and seen.approved == decided:
-        says = f"{name} was asked {seen.asked:,} times and approved {seen.approved:,}: consider to allow it."
-        return Advice(says, "allow", name)
+        if not habit.kinds <= HARMLESS or seen.median is None or seen.median < HASTY:
+            return None
+        people = "one person" if habit.people == 1 else f"{habit.people:,} people"
+        says = (
+            f"{name} was asked {seen.asked:,} times and approved {seen.approved:,}, by {people} on {habit.days:,} days"
+        )
+        return Advice(f"{says}: consider to allow it.", "allow", name)
     if decided >= ENOUGH and seen.denied + seen.stopped >= 0.9 * decided:
         says = f"{name} was denied in {seen.denied + seen.stopped:,} of {decided:,}: consider to refuse it."
         return Advice(says, "refuse", name)

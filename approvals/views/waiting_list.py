@@ -9,7 +9,16 @@ from uuid import UUID
 from django.http import Http404, HttpRequest
 
 from approvals.queries.floods import Flood
-from approvals.queries.queue import Choices, Queue, QueueFilter, QueueRow, answered_lately, choices, queue
+from approvals.queries.queue import (
+    Choices,
+    Queue,
+    QueueFilter,
+    QueueRow,
+    answered_lately,
+    choices,
+    failed_lately,
+    queue,
+)
 from base import ids
 from jobs.rules.states import HoldKind
 from tenants.views.place import seat_of
@@ -61,7 +70,7 @@ def waiting(request: HttpRequest) -> Queue:
 
 def beside(request: HttpRequest, found: Queue) -> dict[str, Any]:
     """What the template needs for the list and its filter."""
-    wanted = wanted_of(request)
+    wanted, seat = wanted_of(request), seat_of(request)
     return {
         "queue": found,
         "wanted": wanted.filter,
@@ -70,6 +79,7 @@ def beside(request: HttpRequest, found: Queue) -> dict[str, Any]:
         "opened": f"at={round(found.at.timestamp() * 1_000_000)}",
         "kinds": KINDS,
         "yours": "" if found.rows else _yours(request),
+        "failed": failed_lately(seat.tenant, seat.person_id),
     }
 
 

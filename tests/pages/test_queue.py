@@ -369,6 +369,25 @@ def test_calls_that_looked_the_same_are_named_with_how_they_went(database: Postg
     assert f'href="/calls/{ids.show(ids.CALL, first)}/"' in html
 
 
+def test_who_let_a_call_run_that_then_failed_is_told_on_the_queue(
+    database: Postgres, move_clock: Callable[[timedelta], None]
+) -> None:
+    world = a_world()
+    client, ann = visitor(world), visitor(world, a_person(world.tenant, "ann", Role.OPERATOR))
+    fine, failed = a_call(world, "refund", {"n": 1}), a_call(world, "refund", {"n": 2})
+    for call in (fine, failed):
+        answer(client, the_hold(world, call).pk, answer="approve")
+    assert 'id="failed"' not in text_of(client.get(QUEUE))
+    made(world, fine, an_outcome(End.ANSWERED))
+    made(world, failed, an_outcome(End.ANSWERED, is_error=True))
+    html = text_of(client.get(QUEUE))
+    assert "Of what you let run in the last day, 1 failed: shop.refund ERRORED." in plain(html)
+    assert f'href="/calls/{ids.show(ids.CALL, failed)}/"' in html
+    assert 'id="failed"' not in text_of(ann.get(QUEUE))  # who did not decide it
+    move_clock(timedelta(hours=25))
+    assert 'id="failed"' not in text_of(client.get(QUEUE))
+
+
 def test_a_waiting_call_in_a_trace_leads_to_its_question(database: Postgres) -> None:
     world = a_world()
     client: Client = visitor(world)
