@@ -30,7 +30,7 @@ from jobs.rules.states import CallState, HoldKind, HoldState
 PAGE: Final = 50
 MOST_CHOICES: Final = 100  # that a filter offers
 BEGINNING: Final = 4000  # characters of the arguments, as JSON; with more of them, how they begin
-ROOM: Final = 130  # characters by which a question is told from its neighbours
+ROOM: Final = 150  # characters by which a question is told from its neighbours
 LATELY: Final = timedelta(hours=1)
 A_DAY: Final = timedelta(days=1)
 LET_RUN: Final = (Answer.APPROVE, Answer.EDIT, Answer.AGAIN)
