@@ -314,8 +314,11 @@ def _looked_at(task: "asyncio.Future[Any]") -> None:
 
 
 def _read(body: bytes) -> Any:
+    """The JSON of a body; None where it is none, or holds what none can: half a surrogate pair, or no finite number."""
     try:
-        return json.loads(body.decode())
+        found = json.loads(body.decode())
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
+        return found
     except (ValueError, RecursionError):
         return None
 

@@ -67,7 +67,7 @@ Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), NO_NUL]
 TagValue = Annotated[str, Field(max_length=LONGEST_NAME), NO_NUL]
 Tags = Annotated[dict[Word, TagValue], Field(max_length=MOST_TAGS)]
 Count = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
-Amount = int | float | str
+Amount = int | float | Annotated[str, Field(max_length=LONGEST_WORD, pattern=r"^-?[0-9]+(\.[0-9]+)?$")]
 
 
 class Check(Asked):

@@ -417,3 +417,16 @@ def test_null_stays_null_on_the_way(journal: Journal):
     found = said(talk(journal, ask))
     assert found["error"] is None
     assert found["recovery"]["cursor"] is None
+
+
+@pytest.mark.parametrize("amount", ["NaN", "Infinity", "1e999", '"NaN"', '"1e999"', '"-Infinity"', '"\\ud800"'])
+def test_an_answer_that_holds_no_text_or_no_amount_is_not_believed_and_loses_no_recovery(journal: Journal, amount: str):
+    async def step(peer: Peer, asked: Asked) -> None:
+        told = json.dumps(journal.batch(asked.body)).replace('"current_usage": 9.5', f'"current_usage": {amount}')
+        await peer.status("200 OK", told.encode())
+
+    journal.script["POST check/batches"] = [step]
+    operation = fresh()
+    found = called(journal, "budget_check_batch", operation_id=operation, checks=[CHECK])
+    assert (found["error"]["code"], found["recovery"]["state"]) == ("invalid_response", "unknown")
+    assert found["recovery"]["operation_id"] == operation

@@ -250,3 +250,11 @@ def test_what_is_only_read_says_nothing_of_what_was_done_before(journal: Journal
         message = called(journal, tool, **arguments)["error"]["message"]
         assert "nothing" not in message
         assert "may have done" not in message
+
+
+def test_a_list_with_half_a_character_is_not_believed_and_keeps_what_was_read(journal: Journal):
+    journal.pages["usage"] = usage(1, 1)
+    journal.script["GET usage"] = [None, saying("200 OK", b'{"usage": [{"tags": {"a": "\\ud800"}}], "next": null}')]
+    found = called(journal, "usage_list")
+    assert found["error"]["code"] == "invalid_response"
+    assert (ids(found), found["recovery"]["cursor"]) == (["e0-0"], "c1")
