@@ -86,7 +86,7 @@ class KeyOfEnvironment:
         """The key. Raises `NoCredentials`."""
         named = self.file or (Path(os.environ[KEY_FILE]) if os.environ.get(KEY_FILE) else None)
         try:
-            key = (named.read_text() if named is not None else os.environ.get(KEY, "")).strip()
+            key = (_beginning(named) if named is not None else os.environ.get(KEY, "")).strip()
         except (OSError, ValueError) as error:
             raise NoCredentials(f"The key's file cannot be read: {named}. Name one that can.") from error
         if not key:
@@ -272,7 +272,15 @@ def read_studio(text: str) -> str:
     here = found.host == "localhost" or (address is not None and address.is_loopback)
     if found.scheme != "https" and not here:
         raise ValueError(f"{found.origin} is not https: the key would go there for everybody to read")
+    if found.target != "/":
+        raise ValueError(f"{text!r} is no address of a studio: write {found.origin}, with nothing behind it")
     return found.origin
+
+
+def _beginning(file: Path) -> str:
+    """Of a file that may have no end as much as no key is as long as. Raises `OSError`, `ValueError`."""
+    with file.open() as text:
+        return text.read(LONGEST + 2)
 
 
 def _write(file: Path, text: str) -> None:

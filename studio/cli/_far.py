@@ -48,6 +48,8 @@ def read_studio(url: str) -> str:
             f"{found.origin} is not https: a token would go there for everybody to read\n"
             "  fix: use the https address, or reach it through a tunnel at http://127.0.0.1:PORT"
         )
+    if found.target != "/":
+        raise click.ClickException(f"{url!r} is no address of a studio: write {found.origin}, with nothing behind it")
     return found.origin
 
 

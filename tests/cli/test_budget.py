@@ -2,6 +2,7 @@
 
 import json
 import stat
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from base import ids
+from budgets.sessions.credentials import KeyOfEnvironment, NoCredentials, read_studio
 from studio.cli import _logins, main
 from tests.budgets.serving import CHECK, FORBIDDEN, UNKNOWN_KEY, lose, saying
 from tests.servers.journals import Asked, Journal, told
@@ -245,3 +247,46 @@ def test_what_is_no_reservations_id_is_told_before_anything_is_sent(journal: Jou
     assert said.exit_code == 2
     assert "RESERVATION_ID is a UUIDv7" in said.stderr
     assert journal.asked == []
+
+
+def test_a_confirmation_tells_of_all_that_its_cost_depends_on(journal: Journal):
+    given = (*ARGUMENTS, "--output-tokens", "1", "--cached-input-tokens", "4", "--modality", "image")
+    assert oz0("confirm", RESERVATION, *given).exit_code == 0
+    sent = journal.asked[0].body
+    assert (sent["cached_input_tokens"], sent["modality"]) == (4, "image")
+    assert journal.asked[1].body["events"][0]["cached_input_tokens"] == 4
+    said = oz0("confirm", RESERVATION, *ARGUMENTS, "--output-tokens", "1", "--modality", "smell")
+    assert (said.exit_code, "modality" in said.stderr, len(journal.asked)) == (2, True, 2)
+
+
+def test_a_studios_address_with_something_behind_it_is_refused(journal: Journal):
+    for behind in ("/x", "/?a=b"):
+        said = oz0("usage", "--studio", f"{journal.url}{behind}")
+        assert (said.exit_code, f"write {journal.url}, with nothing" in " ".join(said.stderr.split())) == (1, True)
+        with pytest.raises(ValueError, match="with nothing behind it"):
+            read_studio(f"{journal.url}{behind}")
+    assert journal.asked == []
+    assert oz0("usage", "--studio", f"{journal.url}/").exit_code == 0
+
+
+@pytest.mark.parametrize("change", [{"modality": "txt"}, {"estimated_input_tokens": 10**13}, {"provider": "a\0b"}])
+def test_every_check_is_looked_at_before_the_first_is_sent(journal: Journal, change: dict[str, Any]):
+    said = oz0("check", "--file", "-", given=[CHECK] * 32 + [CHECK | change])
+    assert (said.exit_code, f"check 32: {next(iter(change))}" in said.stderr, journal.asked) == (2, True, [])
+
+
+def test_of_a_key_file_no_more_is_read_than_a_key_has(tmp_path: Path):
+    """One without an end, such as /dev/zero, would be read until memory ends."""
+    file = tmp_path / "key"
+    with file.open("wb") as out:
+        out.truncate(2**24)
+    tracemalloc.start()
+    try:
+        with pytest.raises(NoCredentials, match="no key has"):
+            KeyOfEnvironment(file).read()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**20
+    file.write_text("k" * 4_096 + "\n")
+    assert KeyOfEnvironment(file).read().token == "k" * 4_096

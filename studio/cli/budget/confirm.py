@@ -22,6 +22,8 @@ from studio.cli.budget import _asking
 @click.option("--provider", required=True)
 @click.option("--input-tokens", type=click.IntRange(0), required=True)
 @click.option("--output-tokens", type=click.IntRange(0), required=True)
+@click.option("--cached-input-tokens", type=click.IntRange(0), help="Of the input's: those read from a cache.")
+@click.option("--modality", help="Such as text (when left out), image or audio.")
 @click.option("--no-record", is_flag=True, help="Confirm without recording: so a confirmation is sent again.")
 @_asking.journal_options
 @_told.json_option
@@ -32,6 +34,8 @@ def confirm(
     provider: str,
     input_tokens: int,
     output_tokens: int,
+    cached_input_tokens: int | None,
+    modality: str | None,
     no_record: bool,
     studio: str | None,
     key_file: Path | None,
@@ -50,9 +54,17 @@ def confirm(
 
     if identity.parse(reservation_id) is None:
         raise click.BadParameter("RESERVATION_ID is a UUIDv7 in small letters, with hyphens: `check` printed it")
-    used = {"call_id": call_id or call_id_of(reservation_id) or str(ids.new()), "model": model, "provider": provider}
+    used = {
+        "call_id": call_id or call_id_of(reservation_id) or str(ids.new()),
+        "model": model,
+        "provider": provider,
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "cached_input_tokens": cached_input_tokens,
+        "modality": modality,
+    }
     try:
-        whole = read(Used, used | {"input_tokens": input_tokens, "output_tokens": output_tokens})
+        whole = read(Used, used)
     except BadShape as error:
         raise click.BadParameter(str(error)) from error
     asked = _asking.journal(studio, key_file, project)
