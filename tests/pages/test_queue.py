@@ -179,7 +179,7 @@ def test_several_are_denied_with_one_reason_each_with_its_own_decision(database:
     (other,) = a_turn(world, a_job(world), "export")
     client = visitor(world)
     html = text_of(client.get(SEVERAL))
-    assert "Calls are approved together only when they are of one function" in plain(html)
+    assert "Only calls of one function that reads are approved together" in plain(html)
     cards = re.findall(r'name="card" value="([^"]+)"', html)
     assert len(cards) == 4 and "amount" in html
     assert client.post(SEVERAL, {"answer": "deny", "card": cards[:2]}).status_code == 422  # without a reason
