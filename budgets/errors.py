@@ -59,5 +59,9 @@ class BadProject(ValueError):
     """A project, limit or key that cannot be made so. The message says what is wrong."""
 
 
+class FarAbove(ValueError):
+    """A person says that an amount cost far more than was reserved for it, and has not said so twice."""
+
+
 class NotOpen(ValueError):
     """An amount that is not in doubt any more, or not yet. The message says how it stands."""

@@ -48,13 +48,19 @@ def make(*, tenant: UUID, project: UUID, secret: str, name: str, scope: KeyScope
 
 
 def rotate(*, tenant: UUID, key: UUID, secret: str, actor: Actor) -> str | None:
-    """Make another key like this one, which counts for a day more; its name. None when it is no live key."""
+    """Make another key like this one, which counts for a day more; its name. None when it is no live key.
+
+    One that was rotated has an end, and is rotated no more: asked for twice at once, there is one new key.
+    Raises `BadProject`.
+    """
     with db.write(tenant) as now:
         old = _live(key, now)
         if old is None or old.refresh_hash is not None:
             return None
+        if old.expires_at is not None:
+            raise BadProject(f"{old.name} was rotated already: rotate the key that took its place.")
         _kept(old.project, secret, old.name, KeyScope(old.scope), actor, now)
-        old.expires_at = now + OVERLAP if old.expires_at is None else min(old.expires_at, now + OVERLAP)
+        old.expires_at = now + OVERLAP
         old.save(update_fields=["expires_at"])
         told = {"expires_at": old.expires_at.isoformat()}
         audit.record(actor, "budget_key.rotated", f"key {old.name} of {old.project.name}", after=told)

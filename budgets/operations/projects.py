@@ -3,10 +3,12 @@
 import re
 from decimal import Decimal
 from typing import Final
+from unicodedata import normalize
 from uuid import UUID
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from base import db
+from base.zones import is_zone
 from budgets.errors import BadProject
 from budgets.models import Limit, Project
 from budgets.rules.words import PLACES, LimitMode, Period, Unconfirmed
@@ -21,10 +23,12 @@ _AMOUNT: Final = re.compile(r"(?:[0-9]+|[1-9][0-9]{0,2}(?:,[0-9]{3})+)(?:\.[0-9]
 
 def make(*, tenant: UUID, project: UUID, name: str, zone: str, unconfirmed: str, actor: Actor) -> None:
     """Add a project under a new id. Raises `BadProject`."""
-    name = name.strip()
-    if not name or len(name) > MOST_NAME or not name.isprintable():
+    name = normalize("NFC", name.strip())  # composed or not, it looks the same
+    if not name or len(name) > MOST_NAME:
         raise BadProject(f"Give it a name of 1 to {MOST_NAME} characters.")
-    if zone not in available_timezones():
+    if not name.isprintable():
+        raise BadProject("Its name has a character that cannot be seen, or that turns the others around.")
+    if not is_zone(zone):
         raise BadProject("Its time zone is one such as Europe/Berlin, or UTC.")
     if unconfirmed not in set(Unconfirmed):
         raise BadProject("Say what becomes of amounts that nobody confirms.")

@@ -18,6 +18,8 @@ from tenants.operations import audit
 from tenants.rules.who import Actor
 
 NOTHING_WENT_OUT: Final = "its request never went out"
+FAR: Final = 10  # times what was reserved, from which on a person is asked whether they mean it
+FAR_LEAST: Final = Decimal(1)  # US dollars; below it no slip costs much
 NOBODY_CONFIRMED: Final = "nobody confirmed it"
 
 
@@ -47,13 +49,42 @@ def confirm(*, tenant: UUID, project: UUID, reservation: UUID, used: Used, by: s
         _settle(row, row.amount if known is None else known, said, now, by=by, priced=known is not None)
 
 
-def confirm_as_person(*, tenant: UUID, reservation: UUID, amount: Decimal, note: str, actor: Actor) -> None:
-    """Settle an amount in doubt by what a person has found that it cost. Raises `NotOpen`, `NotFound`."""
+def confirm_as_person(
+    *, tenant: UUID, reservation: UUID, amount: Decimal, note: str, actor: Actor, sure: bool = False
+) -> None:
+    """Settle an amount in doubt by what a person has found that it cost.
+
+    Raises `NotOpen`, `NotFound`; `FarAbove` unless they are `sure` of one that is far more than was reserved.
+    """
     with db.write(tenant) as now:
         row = _in_doubt(reservation)
+        _ask_back(row, amount, sure)
         said = {"reservation": str(reservation), "by": actor.name, "amount": f"{amount:f}"}
         _settle(row, amount, said, now, by=actor.name, priced=True, note=note)
         audit.record(actor, "spend.confirmed", _named(row), after={"amount": f"{amount:f}"}, note=note)
+
+
+def correct(
+    *, tenant: UUID, reservation: UUID, was: Decimal, amount: Decimal, note: str, actor: Actor, sure: bool = False
+) -> None:
+    """Put another amount in the place of what a person has said that it cost; `was` is the one that they correct.
+
+    Its receipt stays as it was. What a program has confirmed by its own count is not corrected: that is evidence.
+    Raises `NotFound`; `NotOpen` where it is not as it `was`, and `FarAbove` as `confirm_as_person`.
+    """
+    with db.write(tenant) as now:
+        row = _taken(reservation)
+        if row is None:
+            raise errors.NotFound(reservation)
+        if not Receipt.objects.filter(reservation=row, used__has_key="by").exists():
+            raise errors.NotOpen("no person has said what it cost")
+        if row.spent != was:
+            raise errors.NotOpen(f"somebody has corrected it: by now it cost {row.spent:f} USD")
+        _ask_back(row, amount, sure)
+        _count(row, spent=amount - was)
+        _change(row, spent=amount, closed_at=now, closed_by=actor.name, note=note)
+        told = {"before": {"amount": f"{was:f}"}, "after": {"amount": f"{amount:f}"}}
+        audit.record(actor, "spend.corrected", _named(row), note=note, **told)
 
 
 def release(*, tenant: UUID, reservation: UUID, note: str, actor: Actor) -> None:
@@ -103,6 +134,13 @@ def _in_doubt(reservation: UUID) -> Reservation:
     if row.standing != ReservationState.IN_DOUBT:
         raise errors.NotOpen(f"it is not in doubt: it is {ReservationState(row.standing).value.replace('_', ' ')}")
     return row
+
+
+def _ask_back(row: Reservation, amount: Decimal, sure: bool) -> None:
+    if not sure and amount > max(row.amount * FAR, FAR_LEAST):
+        raise errors.FarAbove(
+            f"{amount:,f} USD is far more than the {row.amount.normalize():,f} USD that were reserved"
+        )
 
 
 def _settle(

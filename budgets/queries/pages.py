@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import Case, Count, Q, When
 
 from base import db, ids
-from budgets.models import Item, Key, Limit, Operation, Project, Reservation, SpendEvent, Tally
+from budgets.models import Item, Key, Limit, Operation, Project, Receipt, Reservation, SpendEvent, Tally
 from budgets.rules import identity
 from budgets.rules.admission import SHORTEST_FIRST, Decision
 from budgets.rules.periods import next_start, starts
@@ -150,7 +150,10 @@ class ProjectPage:
 
 @dataclass(frozen=True, slots=True)
 class ItemRow:
-    """One check of an operation. `told` says whether its denial has been recorded, as far as the journal knows."""
+    """One check of an operation. `told` says whether its denial has been recorded, as far as the journal knows.
+
+    `by_person` says that a person has told what it cost, who may also correct it.
+    """
 
     index: int
     state: str
@@ -168,6 +171,7 @@ class ItemRow:
     closed_by: str
     note: str
     told: bool
+    by_person: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +254,8 @@ def operation_page(tenant: UUID, operation: UUID) -> OperationPage | None:
             return None
         calls = [str(identity.denial_call_id(row.pk, index)) for index in range(row.size)]
         told = set(SpendEvent.objects.filter(project=row.project, call_id__in=calls).values_list("call_id", flat=True))
+        receipts = Receipt.objects.filter(reservation__operation=row, used__has_key="by")
+        by_people = set(receipts.values_list("reservation_id", flat=True))
         items = Item.objects.filter(operation=row).select_related("reservation").order_by("index")
         return OperationPage(
             id=row.pk,
@@ -262,7 +268,7 @@ def operation_page(tenant: UUID, operation: UUID) -> OperationPage | None:
             by=row.key.name if row.key else "",
             job=_job(row.of_job),
             turn=_turn(row.of_turn),
-            items=[_item(item, calls[item.index] in told) for item in items],
+            items=[_item(item, calls[item.index] in told, item.reservation_id in by_people) for item in items],
             now=now,
         )
 
@@ -401,7 +407,7 @@ def _event(row: SpendEvent) -> EventRow:
     return EventRow(row.timestamp, row.status, row.model, row.call_id, tokens, row.cost)
 
 
-def _item(row: Item, told: bool) -> ItemRow:
+def _item(row: Item, told: bool, by_person: bool) -> ItemRow:
     reservation = row.reservation
     return ItemRow(
         index=row.index,
@@ -420,6 +426,7 @@ def _item(row: Item, told: bool) -> ItemRow:
         closed_by=reservation.closed_by if reservation else "",
         note=reservation.note if reservation else "",
         told=told,
+        by_person=by_person,
     )
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
-from zoneinfo import available_timezones
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -14,7 +13,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from base import ids
 from base.htmx import page as answer
-from budgets.errors import BadProject, NotFound, NotOpen
+from base.zones import zones
+from budgets.errors import BadProject, FarAbove, NotFound, NotOpen
 from budgets.models import Project
 from budgets.operations import keys, projects, settling
 from budgets.queries import pages
@@ -73,7 +73,12 @@ def set_limit(request: HttpRequest, shown: str) -> HttpResponse:
             projects.set_limit(amount=request.POST.get("amount", "")[:60], **said, **whose)
             messages.success(request, f"The limit per {said['period']} holds from the next check on.")
     except BadProject as error:
-        return _project(request, shown, error=str(error), status=422)
+        return _project(
+            request,
+            shown,
+            typed={**said, "limit": request.POST.get("amount", "")[:60], "wrong": str(error)},
+            status=422,
+        )
     except Project.DoesNotExist as error:
         raise Http404 from error
     return HttpResponseRedirect(reverse("budget", args=[shown]))
@@ -132,10 +137,12 @@ def revoke_key(request: HttpRequest, shown: str) -> HttpResponse:
 def operation(request: HttpRequest, shown: str) -> HttpResponse:
     """One operation: what is known of each of its checks, and what may be done next."""
     name = parse(shown)
-    page = pages.operation_page(seat_of(request).tenant, name) if name is not None else None
+    seat = seat_of(request)
+    page = pages.operation_page(seat.tenant, name) if name is not None else None
     if page is None:
         raise Http404
-    return answer(request, "budgets/operation.html", {"page": page}, parts=["operation-page"])
+    context = {"page": page, "operator": seat.may(Role.OPERATOR)}
+    return answer(request, "budgets/operation.html", context, parts=["operation-page"])
 
 
 @require_POST
@@ -151,11 +158,18 @@ def release(request: HttpRequest, shown: str) -> HttpResponse:
 
 @require_POST
 def confirm(request: HttpRequest, shown: str) -> HttpResponse:
-    """Say what an amount in doubt has cost."""
+    """Say what an amount in doubt has cost, or correct what a person has said: `was` is what they saw."""
 
     def act(reservation: UUID, whose: Mapping[str, Any]) -> str:
-        amount = projects.amount_of(request.POST.get("amount", "")[:60])
-        settling.confirm_as_person(reservation=reservation, amount=amount, **whose)
+        typed = request.POST.get("amount", "")[:60]
+        said: dict[str, Any] = {
+            "amount": projects.amount_of(typed),
+            "sure": request.POST.get("sure", "") == typed != "",
+        }
+        if was := request.POST.get("was", ""):
+            settling.correct(reservation=reservation, was=projects.amount_of(was), **said, **whose)
+            return "It is corrected."
+        settling.confirm_as_person(reservation=reservation, **said, **whose)
         return "It is confirmed, and counted as spent."
 
     return _settled(request, shown, act)
@@ -168,21 +182,30 @@ def _settled(request: HttpRequest, shown: str, act: Callable[[UUID, Mapping[str,
     if reservation is None or project is None:
         raise Http404
     note = request.POST.get("note", "").replace("\0", "").strip()[:LONGEST_NOTE]
+    typed = {"of": reservation, "note": note, **{name: request.POST.get(name, "")[:60] for name in ("amount", "was")}}
     try:
         told = act(reservation, {"tenant": seat.tenant, "note": note, "actor": actor_of(request)})
     except NotOpen as error:
         return _project(request, project, error=f"Nothing was changed: {error}.", status=409)
+    except FarAbove as error:
+        wrong = f"Nothing was changed yet: {error}. If the provider's records say so, send it once more."
+        return _project(request, project, typed={**typed, "wrong": wrong, "sure": True}, status=422)
     except BadProject as error:
-        return _project(request, project, error=str(error), status=422)
+        return _project(request, project, typed={**typed, "wrong": str(error)}, status=422)
     except NotFound as error:
         raise Http404 from error
     messages.success(request, told)
     return HttpResponseRedirect(reverse("budget", args=[project]))
 
 
-def _project(request: HttpRequest, shown: str, *, error: str = "", status: int = 200) -> HttpResponse:
+def _project(
+    request: HttpRequest, shown: str, *, error: str = "", typed: Mapping[str, Any] | None = None, status: int = 200
+) -> HttpResponse:
+    """The page; `typed` is what was sent of a limit, or of an amount, and what is wrong with it."""
     seat = seat_of(request)
     before, amounts = (parse(request.GET.get(name, "")) for name in ("before", "amounts"))
+    typed = typed or {}
+    amounts = typed.get("of", amounts)
     page = pages.project_page(seat.tenant, _id(ids.PROJECT, shown), before=before, amounts_from=amounts)
     if page is None:
         raise Http404
@@ -193,6 +216,7 @@ def _project(request: HttpRequest, shown: str, *, error: str = "", status: int =
         "first": before is None,
         "first_amounts": amounts is None,
         "error": error,
+        "typed": typed,
         "admin": seat.may(Role.ADMIN),
         "operator": seat.may(Role.OPERATOR),
         "periods": list(Period),
@@ -207,7 +231,7 @@ def _form(request: HttpRequest, typed: Mapping[str, str], *, error: str = "", st
     context = {
         "typed": typed,
         "error": error,
-        "zones": sorted(available_timezones()),
+        "zones": zones(),
         "why_not": "" if seat.may(Role.ADMIN) else f"Admins make projects; your role here is {seat.role}.",
     }
     return answer(request, "budgets/new_budget.html", context, status=status)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from base import db, ids
+from base.zones import is_zone
 from jobs.models import Job, Routine, RoutineRun, Starter
 from jobs.operations import intake, masking
 from jobs.queries import locks
@@ -250,7 +251,7 @@ def _fill(row: Routine, wanted: Wanted, person: int, now: datetime) -> None:
         found = schedule.read(wanted.cron, wanted.zone, now=now)
     except BadSchedule as error:
         said = f"{str(error)[:1].upper()}{str(error)[1:]}."
-        raise _bad("cron" if schedule.is_zone(wanted.zone) else "zone", said) from error
+        raise _bad("cron" if is_zone(wanted.zone) else "zone", said) from error
     try:
         intake.check(wanted.agent, wanted.given)
     except intake.CannotStart as error:

@@ -5,15 +5,14 @@ that skips from 02:00 to 03:00 comes at 03:00), one that a day has twice comes t
 many minutes or hours, `*` or `*/n`, goes on by real time.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Final, assert_never
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from base.zones import is_zone
 from jobs.rules.starters import Missed
 
 LATE: Final = timedelta(minutes=5)  # past which a due time counts as missed
@@ -94,23 +93,6 @@ _TAKES: Final = {
     "month": "1 to 12 or JAN to DEC, a range or a list",
     "day-of-week": "0 to 7 or SUN to SAT, a range or a list, 1#2 for the second Monday",
 }
-
-
-def is_zone(name: str) -> bool:
-    """Whether there is a time zone of this name."""
-    if name not in zones():
-        return False
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return False
-    return True
-
-
-@cache
-def zones() -> Sequence[str]:
-    """The names of all time zones, in order."""
-    return sorted(available_timezones() - {"localtime", "posixrules"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,14 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from base import ids
 from base.htmx import page as answer
+from base.zones import zones
 from catalog.queries.agents import agent_choices
 from jobs.operations import routines as operations
 from jobs.operations.intake import CannotStart
 from jobs.operations.routines import BadRoutine, Wanted
 from jobs.queries import routines as queries
 from jobs.queries.routines import RoutinePage
-from jobs.rules.schedule import BadSchedule, zones
+from jobs.rules.schedule import BadSchedule
 from jobs.rules.starters import Missed, Overlap, Standing
 from jobs.views import input_form
 from jobs.views.input_form import Sent

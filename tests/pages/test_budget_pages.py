@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from base import db, ids
-from budgets.models import Key, Limit, Project, Reservation
+from budgets.models import Key, Limit, Project, Reservation, Tally
 from budgets.operations import keys, sweep
 from budgets.operations.projects import amount_of
 from budgets.queries import pages
@@ -16,7 +16,7 @@ from budgets.rules.words import ReservationState
 from studio.embedded import Postgres
 from tenants.models import AuditEntry, Role
 from tests.budgets.callers import Caller, a_check, asked
-from tests.budgets.ledgers import Ledger, cents, check_counts, submitted
+from tests.budgets.ledgers import Ledger, another, cents, check_counts, submitted
 from tests.budgets.show import a_journal, moving
 from tests.builders import a_person, a_world
 from tests.pages.visitors import plain, text_of, visitor
@@ -87,11 +87,19 @@ def test_an_admin_makes_a_project_its_limits_and_its_keys_and_nobody_else(
     admin, operator = visitor(world), visitor(world, a_person(world.tenant, "opa", Role.OPERATOR))
     wanted = {"name": "nightly", "zone": "Europe/Berlin", "unconfirmed": "in_doubt"}
     assert operator.post("/budgets/new/", wanted).status_code == 403
-    for odd in ({"name": ""}, {"zone": "Mars/Olympus"}, {"unconfirmed": "burn"}, {"name": "a\0b"}):
+    for odd in (
+        {"name": ""},
+        {"zone": "Mars/Olympus"},
+        {"zone": "localtime"},
+        {"unconfirmed": "burn"},
+        {"name": "a\0b"},
+    ):
         assert admin.post("/budgets/new/", {**wanted, **odd}).status_code in (400, 422)
     answer = admin.post("/budgets/new/", wanted)
     url = answer["Location"]
     assert admin.post("/budgets/new/", wanted).status_code == 422  # of this name there is one
+    turned = text_of(admin.post("/budgets/new/", {**wanted, "name": "a\u202eb"}))
+    assert "cannot be seen" in turned
     with db.read(world.tenant):
         ledger = Ledger(world.tenant, Project.objects.get().pk)
     limit = {"period": "day", "mode": "hard_deny", "amount": "0.02"}
@@ -127,9 +135,13 @@ def test_an_admin_makes_a_project_its_limits_and_its_keys_and_nobody_else(
         key = ids.show(ids.BUDGET_KEY, Key.objects.get().pk)
     rotated = re.search(r'value="(oz0_[0-9A-Za-z]+)"', text_of(admin.post(f"/budgets/keys/{key}/rotate/")))
     assert rotated is not None and asked(rotated[1], "GET", "/key").status_code == 200
+    twice = admin.post(f"/budgets/keys/{key}/rotate/")
+    assert twice.status_code == 422 and "was rotated already" in text_of(twice)
+    with db.read(world.tenant):
+        newest = ids.show(ids.BUDGET_KEY, Key.objects.get(expires_at=None).pk)
     with monkeypatch.context() as patch:
         patch.setattr(keys, "MOST_LIVE", 2)
-        full = admin.post(f"/budgets/keys/{key}/rotate/")
+        full = admin.post(f"/budgets/keys/{newest}/rotate/")
     assert full.status_code == 422 and "has 2 keys" in text_of(full)
     assert admin.post(f"/budgets/keys/{key}/revoke/").status_code == 302
     assert asked(token, "GET", "/key").status_code == 401
@@ -204,3 +216,56 @@ def test_every_amount_in_doubt_is_reached_the_next_to_lapse_first_and_an_operati
     assert len(links) == 5
     for asked_for, row in links:
         assert f'<tr id="{row}">' in text_of(admin.get(budget_url(ledger, asked_for)))
+
+
+@pytest.mark.rule("S10")
+def test_a_person_is_asked_back_about_far_more_than_was_reserved_and_corrects_what_they_have_said(
+    database: Postgres,
+) -> None:
+    world = a_world()
+    ledger, operations = a_journal(world, moving(database.url_admin), many=0)
+    admin = visitor(world)
+    (row, *_) = of_state(ledger, ReservationState.IN_DOUBT)  # of one cent
+    url = f"/budgets/amounts/{row.pk}/confirm/"
+
+    def spent() -> float:
+        with db.read(world.tenant):
+            return float(Tally.objects.get(project_id=ledger.project, period="month").spent)
+
+    before = spent()
+    comma = text_of(admin.post(url, {"amount": "0,25", "note": "the bill"}))
+    assert f'id="wrong-{row.pk}"' in comma
+    assert 'value="0,25"' in comma
+    assert 'value="the bill"' in comma
+    for said in ({"amount": "25"}, {"amount": "25", "sure": "2.5"}, {"amount": "999999999999", "sure": "25"}):
+        asked_back = admin.post(url, said)
+        assert asked_back.status_code == 422 and spent() == before, said
+        assert "far more than the 0.01 USD that were reserved" in plain(text_of(asked_back))
+    assert 'name="sure" value="999999999999"' in text_of(asked_back)
+    assert admin.post(url, {"amount": "25", "sure": "25"}).status_code == 302
+    assert spent() == pytest.approx(before + 25)
+    page = f"/budgets/operations/{operations['interrupted']}/"
+    assert "Correct…" in words(admin, page)
+    assert "Correct…" not in words(visitor(world, a_person(world.tenant, "vic", Role.VIEWER)), page)
+    wrong = admin.post(url, {"amount": "0,25", "was": "25"})
+    assert wrong.status_code == 422 and 'name="was" value="25"' in text_of(wrong)
+    assert admin.post(url, {"amount": "0.25", "was": "25", "note": "a slip"}).status_code == 302
+    assert spent() == pytest.approx(before + 0.25)
+    stale = admin.post(url, {"amount": "3", "was": "25"})
+    assert stale.status_code == 409 and "somebody has corrected it" in plain(text_of(stale))
+    with db.read(world.tenant):
+        told = AuditEntry.objects.get(verb="spend.corrected")
+        assert (told.before, told.after, told.note) == ({"amount": "25"}, {"amount": "0.25"}, "a slip")
+        program = Reservation.objects.get(project_id=ledger.project, closed_by="key build server")
+    by_program = admin.post(f"/budgets/amounts/{program.pk}/confirm/", {"amount": "0.01", "was": "0.05"})
+    assert by_program.status_code == 409 and "no person has said" in plain(text_of(by_program))
+    check_counts(world.tenant)
+
+
+def test_a_limit_that_is_no_amount_is_told_beside_its_field_with_what_was_typed() -> None:
+    world = a_world()
+    ledger = another(world.tenant, name="nightly")
+    html = text_of(
+        visitor(world).post(budget_url(ledger, "limit/"), {"period": "hour", "mode": "alert_only", "amount": "0,50"})
+    )
+    assert 'value="0,50"' in html and 'id="wrong-limit"' in html and "<option selected>hour" in html

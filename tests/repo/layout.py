@@ -70,6 +70,7 @@ LEAVES: Final = frozenset(
         "tokens",
         "visible",
         "yaml_files",
+        "zones",
     },
 )
 SAY_NOTHING: Final = frozenset(
