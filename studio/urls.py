@@ -20,6 +20,7 @@ from approvals.views import (
     tool_page,
     waiting_longer,
 )
+from budgets.api import door
 from budgets.views import projects as budgets
 from catalog.views import agents, catalog, connections, findings, functions, plugins, policy, secrets, skills
 from jobs.api import hooks as incoming
@@ -124,6 +125,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/agents/<plain:name>/request.json", agents.model_request, name="agent-request"),
     path("api/v1/openapi.json", api.openapi, name="api-openapi"),
     path("api/v1/", include(api.addresses())),
+    path("api/v1/budgets/<path:rest>", door.nothing, name="api-budget-nothing"),
     path("settings/deciding/", deciding.deciding, name="deciding"),
     path("api/<path:rest>", programs.nothing, name="api-nothing"),
     path("sign-in/with/", provider.sign_in_with, name="sign-in-with"),

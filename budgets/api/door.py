@@ -150,6 +150,8 @@ def _around(view: View, who: Callable[[HttpRequest], dict[str, str]]) -> View:
         told: dict[str, str] = {}
         try:
             told = who(request)
+            if any("\0" in text for name, texts in request.GET.lists() for text in (name, *texts)):
+                raise Trouble(422, errors.Busy.code, "A query cannot hold NUL.")
             answer = _named(dispatched(view, request, names))
         except Exception as error:
             answer = _told(request, error)
@@ -160,6 +162,12 @@ def _around(view: View, who: Callable[[HttpRequest], dict[str, str]]) -> View:
         return answer
 
     return answered
+
+
+@of_journal
+def nothing(request: HttpRequest, rest: str) -> HttpResponse:
+    """Every address of the journal that is none: a key that counts is not told that it does not."""
+    raise Trouble(404, "no_such_address", f"There is nothing at {visible(request.path, 200)}.")
 
 
 def shown(request: HttpRequest) -> str:

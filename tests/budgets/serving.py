@@ -125,10 +125,6 @@ def saying(line: str, body: Any = b"", **headers: str) -> Callable[[Peer, Asked]
     return step
 
 
-UNKNOWN_KEY = saying("401 No", {"detail": {"code": "unauthenticated"}})
-FORBIDDEN = saying("403 No", {"detail": {"code": "not_allowed"}})
-
-
 async def stall(peer: Peer, asked: Asked) -> None:
     """Say nothing until the client has gone."""
     await peer.reader.read()

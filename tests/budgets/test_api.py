@@ -1,7 +1,7 @@
 """The journal's API: its answers and their order (RULES S1–S8; CASES J06, J09)."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -21,7 +21,7 @@ from budgets.rules.words import KeyScope, Period
 from tenants.models import AuditEntry, Membership, Role, User
 from tenants.operations import people, tokens
 from tenants.rules.who import Actor
-from tests.budgets.callers import V1, Caller, a_check, a_seat, a_secret, asked, codes
+from tests.budgets.callers import V1, Caller, a_check, a_seat, a_secret, an_event, asked, codes
 from tests.budgets.ledgers import HARD, Ledger, a_ledger, an_asking, an_id, another, cents, check_counts
 from tests.budgets.test_settling import swept
 from tests.builders import a_person
@@ -414,3 +414,23 @@ def test_a_confirmation_is_answered_with_nothing_and_told_why_it_is_none(move_cl
     move_clock(timedelta(hours=24))
     assert codes([caller.confirm(second), other.confirm(second)]) == [(410, "operation_expired")] * 2
     check_counts(ledger.tenant)
+
+
+def test_an_address_of_the_journal_that_is_none_is_told_so_in_the_journals_form_to_whoever_has_a_key() -> None:
+    caller = Caller(a_ledger())
+    for method in ("GET", "POST"):
+        for path in ("/check/batches/", "/key/", "/nosuch", "/usage/x/y"):
+            answer = caller.ask(method, path)
+            assert codes([answer]) == [(404, "no_such_address")], path
+    assert codes([asked("oz0_" + "1" * 43, "GET", "/nosuch")]) == [(401, "unauthenticated")]
+    for query in ("name=%00", "cursor=a%00", "%00=a"):
+        answer = caller.ask("GET", f"/runs?{query}")
+        assert codes([answer]) == [(422, "admission_failed")] and answer["Content-Type"] == "application/json", query
+
+
+def test_what_the_journal_tells_is_utf_8_and_not_escaped() -> None:
+    caller = Caller(a_ledger())
+    event = an_event("ein Ruf \U0001f600", datetime(2026, 11, 30, 12, tzinfo=UTC), tags={"für": "é"})
+    assert caller.ingest(event).status_code == 202
+    told = caller.ask("GET", "/usage").content
+    assert "ein Ruf \U0001f600".encode() in told and "für".encode() in told and b"\\u" not in told

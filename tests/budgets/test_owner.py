@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from budgets import errors
-from budgets.rules import acceptance, busy
+from budgets.rules import busy
 from budgets.sessions.bounds import BOUNDS, MIB, Bound, Deadline, Stopped
 from budgets.sessions.credentials import Pair, PairOfLogin
 from budgets.sessions.owner import Answer, Lost, Owner
@@ -370,12 +369,3 @@ def test_clean_up_ends_although_what_is_cleaned_up_does_not(
         return took
 
     assert 0.45 <= asyncio.run(whole()) < 5
-
-
-def test_each_of_the_journals_refusals_is_known_as_one():
-    """Those that its operations raise; one that nobody lists would be told as an outcome that nobody knows."""
-    refusals = [one for one in errors.Refused.__subclasses__() if one.status < 500]
-    assert refusals
-    for one in refusals:
-        assert acceptance.not_accepted(one.status, {}, {"detail": {"code": one.code}})
-    assert not acceptance.not_accepted(422, {}, {"detail": {"code": errors.OutcomeUnavailable.code}})

@@ -77,8 +77,7 @@ def test_an_event_that_is_not_the_one_it_was_is_not_sent(journal: Journal, chang
         ([saying("503 Busy", FULL, Retry_After="1")], "failed"),
         ([saying("500 Oops")], "unknown"),
         ([saying("503 Else"), saying("503 Busy", FULL, Retry_After="1")], "unknown"),
-        ([saying("422 Bad", {"detail": {"code": "admission_failed"}})], "failed"),
-        ([saying("422 Bad")], "unknown"),
+        ([saying("422 Bad")], "failed"),
         ([saying("202 Accepted", {"submitted": 2, "ingested": 2, "rejected": 0, "duplicates": 0})], "unknown"),
     ],
 )
