@@ -1,6 +1,4 @@
-"""Which answers prove that nothing of a request was accepted. A status alone does not: whoever is between may say it,
-also after it has passed the request on.
-"""
+"""Which answers prove that nothing of a request was accepted. A 503 alone does not: whoever is between may say it."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,28 +7,13 @@ from budgets.rules import busy
 
 BUSY: Final = 503
 LONGEST: Final = 300  # characters of what is repeated of an answer
-REFUSALS: Final = frozenset(  # the journal's words, in answers of 400 to 499, for a request that did nothing
-    {
-        "unauthenticated",
-        "not_allowed",
-        "not_acceptable",
-        "not_json",
-        "too_large",
-        "method_not_allowed",
-        "admission_failed",
-        "invalid_operation_id",
-        "operation_in_future",
-        "operation_expired",
-        "operation_not_found",
-        "operation_conflict",
-    }
-)
+BEFORE_ACTING: Final = frozenset({401, 429})  # said before anything of a request was done
 
 
 def not_accepted(status: int, headers: Mapping[str, str], body: object) -> bool:
     """Whether an answer is the journal's own word that its request did nothing. Header names are in small letters."""
-    if 400 <= status < 500:
-        return code_of(body) in REFUSALS
+    if status in BEFORE_ACTING:
+        return True
     said = _detail(body).get("message")
     return status == BUSY and headers.get("retry-after", "").strip() == busy.RETRY_AFTER and said in busy.TEXTS
 

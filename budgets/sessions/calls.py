@@ -77,9 +77,9 @@ def failed(answer: Answer, what: str, *, reads: bool = False) -> Failed:
     """The failure that an answer is. One to what only `reads` says nothing of what was done before it."""
     code = acceptance.code_of(answer.body)
     match answer.status:
-        case 401 if answer.not_accepted:
+        case 401:
             return Failed("credentials_refused", "The journal does not know this key, or it counts no more.")
-        case 403 if answer.not_accepted:
+        case 403:
             return Failed("not_allowed", f"This key may not {what}.")
         case status if status < 300:
             return Failed("invalid_response", "The journal's answer is not what it must be; it is not believed.")
@@ -88,19 +88,16 @@ def failed(answer: Answer, what: str, *, reads: bool = False) -> Failed:
         case status if reads:
             why = f"The journal did not {what} ({_said(answer)}). What was done before is as it was."
             return Failed(code or ("rate_limited" if status == 429 else f"status_{status}"), why)
-        case 429 if answer.nothing_made:
-            return Failed(code, "The journal is asked too often with this key; nothing was done.")
+        case 429:
+            return Failed(code or "rate_limited", "The journal is asked too often with this key; nothing was done.")
         case status if answer.nothing_made and status in UNRESOLVED:
             why = (
                 f"The journal refused it ({_said(answer)}). This request did nothing; what was done under the same id "
                 "before is not known from that."
             )
-            return Failed(code, why)
+            return Failed(code or f"status_{status}", why)
         case status if answer.nothing_made:
-            return Failed(code, f"The journal refused it ({_said(answer)}); nothing was made.")
-        case status if status < 500:
-            why = f"{status} was answered, and not in the journal's own words: what the journal did is not known."
-            return Failed("outcome_unavailable", why)
+            return Failed(code or f"status_{status}", f"The journal refused it ({_said(answer)}); nothing was made.")
         case status:
             return Failed(
                 code or "outcome_unavailable", f"The journal failed ({status}), and may have done some of it."

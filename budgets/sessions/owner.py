@@ -59,7 +59,7 @@ class Answer:
     @property
     def nothing_made(self) -> bool:
         """Whether no try of it did anything. What an earlier one may have done, a later refusal cannot take back."""
-        return not self.doubt and self.not_accepted
+        return not self.doubt and (self.not_accepted or 400 <= self.status < 500)
 
     @property
     def wait(self) -> float | None:
@@ -170,7 +170,7 @@ class Owner:
 
     async def _may_ask_again(self, answer: Answer, shown: Shown) -> Shown | None:
         """What to show in a second try, once its time has come; None when there is none."""
-        if answer.status == 401 and answer.not_accepted and shown.pair is not None:
+        if answer.status == 401 and shown.pair is not None:
             self._shown = await self._refreshed(shown)
             return self._shown
         if answer.status not in AGAIN:
@@ -217,7 +217,7 @@ class Owner:
             await save
         if (pair := _pair(answer, old)) is not None:
             return Shown(pair.access, pair, kept)
-        if answer.status in DEAD and answer.not_accepted:
+        if answer.status in DEAD:
             raise NoCredentials("The login counts no more: type oz0 login once more.")
         raise Lost(
             f"The studio gave no new token for the login's, and not because that counts no more ({answer.status}).",

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from base import ids
 from budgets.sessions.credentials import KeyOfEnvironment, NoCredentials, read_studio
 from studio.cli import _logins, main
-from tests.budgets.serving import CHECK, FORBIDDEN, UNKNOWN_KEY, lose, saying
+from tests.budgets.serving import CHECK, lose, saying
 from tests.servers.journals import Asked, Journal, told
 from tests.servers.raw_http import Peer
 
@@ -165,7 +165,7 @@ def test_a_login_is_traded_once_for_a_pair_that_is_exchanged_and_forgotten_with_
     kept = sorted((tmp_path / "config/oz0/budgets").rglob("*.*")) + sorted((tmp_path / "config").rglob("refresh"))
     assert {stat.S_IMODE(path.stat().st_mode) for path in kept if path.is_file()} == {0o600}
     del journal.asked[:]
-    journal.script["GET usage"] = [UNKNOWN_KEY, None]
+    journal.script["GET usage"] = [saying("401 Old"), None]
     assert oz0("usage").exit_code == oz0("usage", "--project", "research").exit_code == 0
     assert journal.names == ["GET usage", "POST tokens/refresh", "GET usage", "GET usage"]
     assert journal.asked[-1].headers["authorization"] == "Bearer access-2"
@@ -218,8 +218,8 @@ def test_who_logs_in_anew_spends_by_a_new_pair_although_the_one_before_is_dead(
     journal.script |= {
         "POST /login/take/": [saying("200 OK", {"token": "login-token", "expires_at": "2027-01-01"})],
         "POST /login/": [saying("200 OK", {"login": "login_1", "code": "1234", "url": journal.url})],
-        "GET usage": [None, UNKNOWN_KEY, None],
-        "POST tokens/refresh": [UNKNOWN_KEY],
+        "GET usage": [None, saying("401 Revoked"), None],
+        "POST tokens/refresh": [saying("401 Revoked")],
     }
     assert logged_in() == 0
     assert oz0("usage", "--project", "research").exit_code == 0
@@ -230,13 +230,13 @@ def test_who_logs_in_anew_spends_by_a_new_pair_although_the_one_before_is_dead(
     assert journal.count("POST tokens") == 2
 
 
-@pytest.mark.parametrize("step", [UNKNOWN_KEY, FORBIDDEN])
+@pytest.mark.parametrize("line", ["401 No", "403 No"])
 def test_events_that_a_key_keeps_from_being_recorded_end_with_3(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch, step: Any
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, line: str
 ):
     event = rows(oz0("confirm", RESERVATION, *ARGUMENTS, "--output-tokens", "1", "--no-record", "--json"))[0]
     kept = event["data"]["recording_retry"]
-    journal.script["POST ingest"] = [step]
+    journal.script["POST ingest"] = [saying(line)]
     assert oz0("record", "--file", "-", given=kept).exit_code == 3
     monkeypatch.delenv("OZ0_BUDGET_KEY")
     assert oz0("record", "--file", "-", given=kept).exit_code == 3
