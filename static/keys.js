@@ -6,7 +6,7 @@
 (() => {
   const READ_MS = 300, QUICK_MS = 250, GATHER_MS = 120, STRAY_MS = 300, HELD_MS = 2000, TWICE_MS = 6000, TOLD_MS = 6000;
   const byId = (id) => document.getElementById(id), now = () => performance.now();
-  const FIELDS = "input, textarea, select, dialog[open], [contenteditable]";
+  const FIELDS = "input:not([data-row]), textarea, select, dialog[open], [contenteditable]";
 
   /* ---- a quiet line that says what a press did not do --------------------------------------------------------- */
   let telling = 0;
@@ -96,6 +96,10 @@
   });
   function begin() {
     drew();
+    countTicked();
+    const filtered = sessionStorage.getItem("oz0-filtered");   // before the filters again, where letters work
+    sessionStorage.removeItem("oz0-filtered");
+    if (filtered) { focusOn(document.querySelector("main h1")); return; }
     const told = document.querySelector("[data-focus-told]") && document.querySelector(".messages");
     const form = document.querySelector("form[data-focus-first]");
     const place = document.querySelector("[data-focus]") || told
@@ -136,6 +140,13 @@
     expectCard(next.dataset.opens);
     gathering = setTimeout(() => { document.querySelector(`[data-row="open"][data-opens="${coming}"]`)?.click(); }, quick ? GATHER_MS : 0);
   }
+
+  /* ---- calls that are ticked, to be answered together ---------------------------------------------------------------- */
+  function countTicked() {
+    const place = byId("ticked"), boxes = [...document.querySelectorAll('[data-row="tick"]')];
+    if (place) place.textContent = `${boxes.filter((box) => box.checked).length} of ${boxes.length} ticked`;
+  }
+  document.addEventListener("change", ({ target }) => { if (target.dataset.row === "tick") countTicked(); });
 
   /* ---- letters: off when a person says so ------------------------------------------------------------------------- */
   const keysOff = () => localStorage.getItem("oz0-keys") === "off";
@@ -243,11 +254,13 @@
     if (key === "?") { if (help) { event.preventDefault(); fitHelp(); help.showModal(); } return; }
     const letter = /^[a-z]$/.test(key) && document.querySelector(`[data-key="${key}"]`);
     const preset = /^[1-9]$/.test(key) && document.querySelectorAll("#question .presets button")[Number(key) - 1];
+    const tick = key === "x" && target.dataset.row === "tick" && target;
     const moves = (key === "j" || key === "k") && document.querySelector("[data-row]"), slash = key === "/" && document.querySelector("[data-slash]");
     if (coming && !letter && /^[adehrs]$/.test(key)) { event.preventDefault(); refuse(unread()); return; }   // what stands here has no answers any more
-    if (!letter && !preset && !moves && !slash) return;
+    if (!letter && !preset && !moves && !slash && !tick) return;
     if (keysOff()) { tell("Single letters are off on this browser. ? turns them on."); return; }
     event.preventDefault();
+    if (tick) { tick.click(); return; }
     if (slash) { slash.focus(); slash.select(); return; }
     if (moves) { step(key === "j" ? 1 : -1); return; }
     if (preset) { const why = unread(); if (why) tell(why); else fillIn(preset); return; }

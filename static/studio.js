@@ -192,7 +192,7 @@
     if (!stays) setTimeout(() => document.querySelectorAll(`form[data-group="${form.dataset.group || "-"}"] button, form[data-sent] button`).forEach((b) => { b.disabled = true; if (b.dataset.busy && b === event.submitter) { b.textContent = b.dataset.busy; b.setAttribute("aria-busy", "true"); } }));
   });
   window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
-  document.addEventListener("change", (event) => { if (event.target.form && event.target.form.dataset.auto !== undefined) event.target.form.requestSubmit(); });
+  document.addEventListener("change", (event) => { if (event.target.form && event.target.form.dataset.auto !== undefined) { sessionStorage.setItem("oz0-filtered", "yes"); event.target.form.requestSubmit(); } });
   document.addEventListener("click", (event) => {
     const opener = event.target.closest("[data-dialog]");
     if (opener) document.getElementById(opener.dataset.dialog).showModal();

@@ -125,7 +125,7 @@ def queue(tenant: UUID, wanted: QueueFilter, *, role: str = "") -> Queue:
             total=counted(fitting),
             newer=counted(fitting.filter(opened_at__gt=wanted.at)) if wanted.at else 0,
             oldest=fitting.order_by("pk").values_list("opened_at", flat=True).first(),
-            choices=_choices(),
+            choices=_choices(wanted),
             next_after=ids.show(ids.HOLD, found[PAGE - 1].pk) if more else None,
             at=wanted.at or now,
             now=now,
@@ -171,21 +171,23 @@ def failed_lately(tenant: UUID, person: int) -> Failed:
     return Failed(len(rows), tuple(rows[:NAMED]))
 
 
-def choices(tenant: UUID) -> Choices:
-    """What a filter of the open questions offers."""
+def choices(tenant: UUID, wanted: QueueFilter) -> Choices:
+    """What a filter of the open questions offers: what there is, and what is chosen already."""
     with db.read(tenant):
-        return _choices()
+        return _choices(wanted)
 
 
-def _choices() -> Choices:
-    every = open_questions()
+def _choices(wanted: QueueFilter) -> Choices:
     return Choices(
-        _names(every, "job__agent_name"), _names(every, "call__tool_slug"), _names(every, "call__function_name")
+        _names("job__agent_name", wanted.agent),
+        _names("call__tool_slug", wanted.tool),
+        _names("call__function_name", wanted.function),
     )
 
 
-def _names(every: QuerySet[Hold], what: str) -> tuple[str, ...]:
-    return tuple(sorted(set(every.values_list(what, flat=True).distinct()[:MOST_CHOICES])))
+def _names(what: str, chosen: str) -> tuple[str, ...]:
+    found = set(open_questions().values_list(what, flat=True).distinct()[:MOST_CHOICES])
+    return tuple(sorted(found | {chosen} - {""}))
 
 
 def _loaded(holds: QuerySet[Hold]) -> list[Hold]:

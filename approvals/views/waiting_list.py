@@ -101,7 +101,7 @@ def following(found: Queue, shown: str) -> Following | None:
 
 def waiting_choices(request: HttpRequest) -> Choices:
     """What a filter of the open questions offers."""
-    return choices(seat_of(request).tenant)
+    return choices(seat_of(request).tenant, wanted_of(request).filter)
 
 
 def _yours(request: HttpRequest) -> str:
