@@ -13,6 +13,7 @@ from base.problem import is_for_programs, problem
 
 AROUND: Final = 256 * 1024  # bytes of a form beside the pack in it
 OF_PROGRAMS: Final = 256 * 1024  # bytes of what a program says
+EVENTS: Final = "/hooks/"  # bounded by their own view, which reads no form
 JOURNAL: Final = "/api/v1/budgets/"
 OF_JOURNAL: Final = 4 * 2**20  # bytes of what one says to the spend journal (RULES W2)
 
@@ -29,6 +30,8 @@ class BoundedBody(MiddlewareMixin):
             if length.isdigit() and int(length) <= OF_JOURNAL:
                 return None
             return JsonResponse({"detail": {"code": "too_large"}}, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        if request.path.startswith(EVENTS):
+            return None
         if is_for_programs(request):
             if length.isdigit() and int(length) <= OF_PROGRAMS:
                 return None

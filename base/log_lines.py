@@ -81,13 +81,14 @@ def install() -> None:
 
 def settings_of(way: str) -> dict[str, Any]:
     """What Django is to make of logging: for `text` what it does by itself, for `json` one handler for everything."""
+    foreign = {"django.security.DisallowedHost": {"level": "CRITICAL"}}  # told to who asked; anybody may ask
     if way == "text":
-        return {}
+        return {"version": 1, "disable_existing_loggers": False, "loggers": foreign}
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"json": {"()": JsonLines}},
         "handlers": {"lines": {"class": "logging.StreamHandler", "formatter": "json"}},
         "root": {"handlers": ["lines"], "level": "INFO"},
-        "loggers": {"django": {"handlers": [], "propagate": True}},
+        "loggers": {"django": {"handlers": [], "propagate": True}} | foreign,
     }

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.http import HttpRequest, JsonResponse
 
-FOR_PROGRAMS: Final = "/api/"
+FOR_PROGRAMS: Final = ("/api/", "/hooks/")
 KIND: Final = "application/problem+json"
 
 

@@ -21,6 +21,8 @@ from tenants.views.programs import DATABASE_AWAY, UNFORESEEN
 log = logging.getLogger(__name__)
 
 MOST_BODY: Final = 1024 * 1024  # bytes
+FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+NO_FORM: Final = "An event is JSON, and no form: where the sender lets you choose (GitHub does), take application/json."
 TOO_LARGE: Final = f"An event has at most {MOST_BODY // 1024} KiB."
 
 
@@ -51,13 +53,15 @@ def _answered(request: HttpRequest, shown: str) -> HttpResponse:
         hook = ids.parse(ids.HOOK, shown)
     except ids.BadId:
         return _told(Foreign())
+    if request.content_type in FORMS:
+        return problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, NO_FORM)
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdigit() or int(length) > MOST_BODY:
         return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, TOO_LARGE)
     try:
         body = request.body
     except RawPostDataException:  # a form, which has been read as one already
-        return problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "An event is JSON, and no form.")
+        return problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, NO_FORM)
     except (RequestDataTooBig, UnreadablePostError):
         return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, TOO_LARGE)
     if len(body) > MOST_BODY:

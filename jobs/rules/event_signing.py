@@ -46,7 +46,7 @@ class Signed:
 
 
 class NotReadable(ValueError):
-    """A body that was signed rightly and is no JSON; the message says where it breaks off."""
+    """A body that was signed rightly and cannot be read as JSON; the message says why, and where it breaks off."""
 
 
 def drawn(random: bytes) -> str:
@@ -133,7 +133,9 @@ def _same(given: Sequence[str], right: Sequence[str]) -> None:
 
 def _told(body: bytes, *, name: Any, kind: Any, hello: Any = None) -> Signed:
     try:
-        event = json.loads(body, parse_constant=_no_constant)
+        event = json.loads(body, parse_constant=_no_constant, object_pairs_hook=_members)
+    except NotReadable:
+        raise
     except RecursionError as error:
         raise NotReadable("its body is nested too deep") from error
     except ValueError as error:  # also of bytes that are no UTF-8
@@ -141,6 +143,14 @@ def _told(body: bytes, *, name: Any, kind: Any, hello: Any = None) -> Signed:
         raise NotReadable(f"its body is not JSON{where}") from error
     whole = event if isinstance(event, dict) else {}
     return Signed(name(whole), kind(whole)[:100], event, hello(whole) if hello else None)
+
+
+def _members(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names are each there once: readers differ in which of two they take."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise NotReadable("an object of its body has a name twice")
+    return members
 
 
 def _no_constant(word: str) -> Any:

@@ -60,6 +60,46 @@ def sent(world: World, hook: UUID, secret: str, event: Any = ORDER, **more: Any)
     return Client(enforce_csrf_checks=True).post(path, body, content_type="application/json", headers=headers, **more)
 
 
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/x-www-form-urlencoded", b"payload=%7B%22type%22%3A%22x%22%7D"),
+        ("application/x-www-form-urlencoded", senders.body_of(ORDER)),
+        ("multipart/form-data; boundary=b", b"--b\r\nno part"),
+        ("multipart/form-data", b"no boundary"),
+    ],
+)
+def test_a_form_is_told_that_an_event_is_json(world: World, kind: str, body: bytes) -> None:
+    hook, secret = made(visitor(world))
+    with db.read(world.tenant) as now:
+        headers = senders.standard(body, now, secret=secret, name="msg_1")
+    told = Client().generic("POST", f"/hooks/{ids.show(ids.HOOK, hook)}/", body, content_type=kind, headers=headers)
+    assert (told.status_code, told["Content-Type"]) == (415, "application/problem+json")
+    assert "take application/json" in told.json()["detail"]
+
+
+def test_an_event_with_a_name_twice_starts_nothing_and_is_told_so(world: World) -> None:
+    hook, secret = made(visitor(world))
+    told = sent(world, hook, secret, b'{"order": {"account": "A"}, "order": {"account": "B"}}')
+    assert told.status_code == 422
+    assert "has a name twice" in told.json()["detail"]
+    with db.read(world.tenant):
+        assert not Job.objects.exists()
+
+
+def test_an_event_may_have_a_mebibyte(world: World) -> None:
+    hook, secret = made(visitor(world))
+    large = senders.body_of(ORDER | {"more": "x" * (incoming.MOST_BODY - 200)})
+    assert sent(world, hook, secret, large).status_code == 202
+    assert sent(world, hook, secret, large + b" " * 200, name="msg_2").status_code == 413
+
+
+def test_a_foreign_host_is_told_to_a_sender_as_a_problem(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    told = Client().post("/hooks/hook_x/", {}, headers={"Host": "studio.evil.example"})
+    assert (told.status_code, told["Content-Type"]) == (421, "application/problem+json")
+    assert "Traceback" not in caplog.text
+
+
 @pytest.mark.rule("G1")
 def test_a_hook_is_made_its_secret_shown_once_and_an_event_over_http_starts_its_job(world: World) -> None:
     client = visitor(world)
