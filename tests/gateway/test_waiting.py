@@ -1,7 +1,6 @@
 """What waits for a person, at the gateway: told of, asked for again, outliving everything (RULES G5)."""
 
 import asyncio
-import itertools
 import time
 from pathlib import Path
 from typing import Any
@@ -47,10 +46,10 @@ both = pytest.mark.parametrize("mode", [MODERN, LEGACY])
 def test_a_held_call_tells_of_itself_and_is_told_as_pending_before_its_client_gives_up(
     web: Web, shop: Shop, host: Host, mode: Mode
 ) -> None:
-    token, beats = a_token(shop.world, patience=12), []
+    token, beats = a_token(shop.world, patience=24), []
 
     async def heard(progress: float, total: float | None, message: str | None) -> None:
-        beats.append((time.monotonic(), progress, message))
+        beats.append((progress, message))
 
     async def talk() -> tuple[Any, float, float]:
         async with connected(web, token, mode) as client:
@@ -59,10 +58,9 @@ def test_a_held_call_tells_of_itself_and_is_told_as_pending_before_its_client_gi
             return found, began, time.monotonic()
 
     found, began, ended = asyncio.run(talk())
-    assert 11 < ended - began < 30
-    moments = [began, *(at for at, _, _ in beats), ended]
-    assert max(later - before for before, later in itertools.pairwise(moments)) < 15
-    assert beats[0][2] == "waiting for a person to approve it"
+    assert ended - began > 23
+    assert len(beats) > 1  # in 24 s of waiting by the studio's clock: one in 15 would be one
+    assert beats[0][1] == "waiting for a person to approve it"
     assert not found.is_error and found.meta["oz0/pending"] is True
     assert "waits for a person" in text_of(found) and found.meta["oz0/call"] in text_of(found)
     assert see(shop.world, Call, call_id_of(found)).state == CallState.HELD and shop.did() == []
