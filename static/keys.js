@@ -99,7 +99,7 @@
     countTicked();
     const filtered = sessionStorage.getItem("oz0-filtered");   // before the filters again, where letters work
     sessionStorage.removeItem("oz0-filtered");
-    if (filtered) { focusOn(document.querySelector("main h1")); return; }
+    if (filtered && document.querySelector("main h1")) { focusOn(document.querySelector("main h1")); return; }
     const told = document.querySelector("[data-focus-told]") && document.querySelector(".messages");
     const form = document.querySelector("form[data-focus-first]");
     const place = document.querySelector("[data-focus]") || told
